@@ -17,12 +17,12 @@ from evenhand import computing
 from evenhand.bounds import _betting_kernel, betting_wealth
 from evenhand.computing import Kernel, compiled, computing_in, one_blas_thread
 from evenhand.estimation import _context_kernel
-from evenhand.evaluation import _loss_kernel
+from evenhand.evaluation import log_betting
 from evenhand.hypotheses import _kernels
 
 KERNELS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": value
-    for module in (_kernels, _betting_kernel, _context_kernel, _loss_kernel)
+    for module in (_kernels, _betting_kernel, _context_kernel, log_betting)
     for name, value in vars(module).items()
     if isinstance(value, Kernel)
 }
@@ -122,7 +122,7 @@ ARGUMENTS = {
     "_betting_kernel.narrow_cells": narrow_arguments,
     "_betting_kernel.largest_gaps": gap_arguments,
     "_context_kernel.number_rows": context_arguments,
-    "_loss_kernel.add_rows": loss_arguments,
+    "log_betting.add_rows": loss_arguments,
 }
 
 
@@ -172,7 +172,7 @@ def test_both_forms_give_the_same_bits(name, seed):
 
 def test_the_comparison_sees_another_order_of_additions():
     """Negative control: numpy's own sum adds in pairs."""
-    kernel = _loss_kernel.add_rows
+    kernel = log_betting.add_rows
 
     def pairwise(*given):
         kernel.in_numpy(*given[:-1], terms := np.zeros_like(given[-1]))
@@ -184,10 +184,10 @@ def test_the_comparison_sees_another_order_of_additions():
 
 def test_large_tables_are_cut_into_parts_that_change_no_bit():
     draw = np.random.default_rng(5)
-    repeated = np.arange(3 * _loss_kernel.AT_ONCE // 2)
+    repeated = np.arange(3 * log_betting.AT_ONCE // 2)
     long = [value[:, repeated % value.shape[1]] for value in loss_arguments(draw)[:2]]
     few = (*long, 0.1, np.array([0.3, 0.01]), np.zeros((5, 2)))
-    kernel = _loss_kernel.add_rows
+    kernel = log_betting.add_rows
     assert bits(kernel.in_numpy, few) == bits(kernel.loop, few)
 
 

@@ -1,8 +1,11 @@
 """Results show themselves: as frames, as pictures, as tables of a notebook."""
 
+import importlib
+import inspect
 import re
 import subprocess
 import sys
+from dataclasses import dataclass, is_dataclass
 
 import matplotlib as mpl
 import numpy as np
@@ -12,7 +15,7 @@ import evenhand as eh
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.fairness.certificate import Certificate, GapInterval, standard_assumptions
 from evenhand.learners import AcceptAll
-from evenhand.shown import ROWS_SHOWN, Shown, brief
+from evenhand.shown import ROWS_SHOWN, Brief, Shown, brief, plain, plain_fields
 from evenhand.simulate import record
 
 mpl.use("Agg")
@@ -169,3 +172,75 @@ def test_records_of_a_run_are_one_line_each():
     text = repr(record(run, world, 0.1))
     assert text.startswith("RunRecord(seed=0, rounds=<1: 100>, regret=<1: ")
     assert "array(" not in text
+
+
+FACES = (
+    *("evenhand", "evenhand.bandit", "evenhand.bounds", "evenhand.environments"),
+    *("evenhand.estimation", "evenhand.evaluation", "evenhand.faircsc", "evenhand.fairness"),
+    *("evenhand.learners", "evenhand.planning", "evenhand.policies", "evenhand.simulate"),
+    *("evenhand.tables", "evenhand.testing"),
+)
+RECORDS = {
+    f"{face}.{name}": thing
+    for face in FACES
+    for name, thing in inspect.getmembers(importlib.import_module(face))
+    if name in importlib.import_module(face).__all__
+    if inspect.isclass(thing) and is_dataclass(thing)
+}
+
+
+def prints_arrays(record):
+    """Whether a record has arrays, and prints all of its fields as dataclasses do."""
+    texts = [str(one.type) for one in vars(record)["__dataclass_fields__"].values() if one.repr]
+    generated = hasattr(record.__repr__, "__wrapped__")
+    return generated and any("ndarray" in text and "Callable" not in text for text in texts)
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+def test_no_public_record_prints_whole_arrays(record):
+    assert not prints_arrays(record), "its bases lack Brief, its decorator repr=False"
+
+
+def test_a_record_that_prints_whole_arrays_is_noticed():
+    @dataclass
+    class Loud:
+        values: np.ndarray
+
+    assert prints_arrays(Loud)
+
+
+def large_records():
+    """Records of 3,000 people, a rule of 500 contexts and a mixture of 60 rules."""
+    draw = np.random.default_rng(0)
+    features, group = draw.normal(size=(3000, 4)), draw.choice(["a", "b"], 3000)
+    sample = eh.LabelledSample(features, group, draw.choice([-1, 1], 3000))
+    prices = eh.Prices(draw.random(3000), draw.random(3000))
+    problem = prices.problem(features, group, sample.label)
+    rules = [eh.hypotheses.TableRow(tuple((draw.random(500) < 0.5).tolist())) for _ in range(60)]
+    learner = run().learner
+    yield from (sample, prices, problem, eh.Applicants(features, group), rules[0])
+    yield eh.Mixture(tuple(rules), (1 / 60,) * 60)
+    yield eh.solve_fair(problem, eh.Stumps(), FPR, sample, 0.05)
+    yield eh.frontier(problem, eh.Stumps(), FPR, sample, np.linspace(0, 0.2, 9))
+    yield from (learner.report, learner.certificate, learner.policy)
+    yield learner.decide(WORLD.features[draw.integers(0, 60, 3000)], draw.choice(WORLD.group, 3000))
+
+
+def test_large_records_are_a_few_lines_each():
+    for large in large_records():
+        text, name = repr(large), type(large).__name__
+        assert "array(" not in text, name
+        assert len(text) <= 10 * 100, name
+        assert text.count("\n") <= 10, name
+
+
+def test_a_record_as_plain_json():
+    @dataclass(repr=False)
+    class Curve(Brief):
+        name: str
+        values: np.ndarray
+
+    curve = Curve("gap", np.array([[0.5, np.nan], [np.inf, 1.0]]))
+    assert plain_fields(curve) == {"name": "gap", "values": [[0.5, None], [None, 1.0]]}
+    assert plain({"curves": (curve,), "people": 3}) == {"curves": [plain(curve)], "people": 3}
+    assert plain(eh.Prices().problem(np.zeros((2, 1)), ["a", "b"], [1, -1]))["group"] == ["a", "b"]

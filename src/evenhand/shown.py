@@ -1,4 +1,5 @@
-"""How results show themselves: as a table in a notebook, as a frame, as a picture, in one line.
+"""How results show themselves: as a table in a notebook, as a frame, as a picture, in one line, as
+plain JSON.
 
 A result says what its columns are and how it is drawn; everything else is here. pandas, polars and
 matplotlib are imported where they are used.
@@ -6,9 +7,10 @@ matplotlib are imported where they are used.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import Field, fields, is_dataclass
 from html import escape
 from importlib import import_module
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -24,8 +26,9 @@ ROWS_SHOWN = 8
 INK, LIMIT, BAND, MUTED_INK = "#117733", "#c4400c", "#cfe8d6", "#5c636b"
 """Colours of lines, of limits, of bands, and of what stands beside."""
 
-FEW = 3
-"""Values of a long array or sequence that are shown in one line."""
+FEW, SHORT = 3, 160
+"""Values of a long array or sequence that are shown in one line, and the length up to which a
+sequence of a few records is shown whole."""
 
 FrameLibrary = Literal["pandas", "polars"]
 Cell = str | float | None
@@ -51,30 +54,55 @@ class Brief:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __repr__(self) -> str:
-        parts = (f"{one.name}={brief(getattr(self, one.name))}" for one in fields(self))
+        shown = (one.name for one in fields(self) if one.repr)
+        parts = (f"{name}={brief(getattr(self, name))}" for name in shown)
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def brief(value: object) -> str:
-    """A value in one line: of an array or a long sequence the size and the first values; of records
-    in a sequence the number alone.
+    """A value in one line: of an array or a long sequence the size and the first values; of many
+    records in a sequence the number alone.
 
-    >>> brief(("a", "b")), brief(range(1000)), brief(({}, {}))
-    ("('a', 'b')", '<1000: 0, 1, 2, ...>', '<2 of dict>')
+    >>> brief(("a", "b")), brief(range(1000)), brief(({}, {})), brief([{}] * 8)
+    ("('a', 'b')", '<1000: 0, 1, 2, ...>', '({}, {})', '<8 of dict>')
     """
     if isinstance(value, np.ndarray):
         size, few = " x ".join(map(str, value.shape)), value.ravel()[: FEW + 1].tolist()
     elif isinstance(value, tuple | list | range):
         size, few = str(len(value)), list(value[: FEW + 1])
-        plain = all(one is None or isinstance(one, str | float | int) for one in few)
-        if not plain:
-            return f"<{size} of {type(few[0]).__name__}>"
-        if len(few) <= FEW:
+        simple = all(one is None or isinstance(one, str | float | int) for one in few)
+        if len(few) <= FEW and (simple or len(repr(value)) <= SHORT):
             return repr(value)
+        if not simple:
+            kinds = dict.fromkeys(type(one).__name__ for one in value)
+            return f"<{size} of {', '.join(kinds)}>"
     else:
         return repr(value)
     texts = [f"{one:.4g}" if isinstance(one, float) else repr(one) for one in few[:FEW]]
     return f"<{size}: {', '.join(texts)}{', ...' * (len(few) > FEW)}>"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: arrays and tuples as lists, records by their `to_json` or their
+    fields; a number that is not finite becomes null.
+
+    >>> plain({"gaps": np.array([0.5, np.nan]), "names": ("a", "b")})
+    {'gaps': [0.5, None], 'names': ['a', 'b']}
+    """
+    if is_dataclass(value):
+        return value.to_json() if hasattr(value, "to_json") else plain_fields(value)
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def plain_fields(record: Any) -> dict[str, Any]:
+    """The fields of a record as plain JSON."""
+    return {one.name: plain(getattr(record, one.name)) for one in fields(record)}
 
 
 class Shown(ABC):
@@ -135,7 +163,8 @@ class Shown(ABC):
                 hint='to_frame("polars")',
             )
         columns = {name: list(values) for name, values in self._columns().items()}
-        return _imported(library, "making a frame").DataFrame(columns)
+        hint = f"pip install {library}"
+        return imported(library, "making a frame", hint).DataFrame(columns)
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the figures.
@@ -156,7 +185,8 @@ class Shown(ABC):
             If matplotlib is not installed.
         """
         if axes is None:
-            pyplot = _imported("matplotlib.pyplot", "drawing a figure")
+            hint = install_hint("plots")
+            pyplot = imported("matplotlib.pyplot", "drawing a figure", hint)
             axes = pyplot.subplots(figsize=(6.4, 3.8), layout="constrained")[1]
         axes.spines[["top", "right"]].set_visible(False)
         self._draw(axes)
@@ -190,16 +220,13 @@ class Shown(ABC):
         )
 
 
-def _imported(package: str, purpose: str) -> Any:
-    """A package that is needed here alone."""
+def imported(package: str, purpose: str, hint: str) -> Any:
+    """A package that is needed for one purpose; the hint says how it is installed."""
     try:
         return import_module(package)
     except ImportError as error:
-        name = package.split(".")[0]
-        extra = install_hint("plots") if name == "matplotlib" else f"pip install {name}"
-        raise EvenhandError(
-            f"{purpose} needs {name}, which is not installed.", hint=extra
-        ) from error
+        needed = f"{purpose} needs {package.split('.')[0]}, which is not installed."
+        raise EvenhandError(needed, hint=hint) from error
 
 
 def draw_limit(axes: "Axes", limit: float) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import BadLabel, CannotEstimateRate, InvalidInput, LengthMismatch, NotFinite
 from evenhand.schema import Schema, is_frame
+from evenhand.shown import Brief
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -241,8 +242,8 @@ def _encode_features(noun: "Applicants | LabelledSample | CostSensitiveProblem")
     object.__setattr__(noun, "schema", schema)
 
 
-@dataclass(frozen=True, eq=False)
-class Applicants:
+@dataclass(frozen=True, eq=False, repr=False)
+class Applicants(Brief):
     """People about whom nothing but features (and perhaps the group) is known.
 
     Parameters
@@ -279,8 +280,8 @@ class Applicants:
         return len(self.features)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledSample:
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelledSample(Brief):
     """Rows (x, a, y) drawn from the population.
 
     Parameters
@@ -357,8 +358,8 @@ class LabelledSample:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class CostSensitiveProblem:
+@dataclass(frozen=True, eq=False, repr=False)
+class CostSensitiveProblem(Brief):
     """The objective of a CSC oracle (section 2 of the paper).
 
     Parameters
@@ -428,8 +429,8 @@ class CostSensitiveProblem:
         return self.rejection_total + float(self.acceptance_cost @ acceptance)
 
 
-@dataclass(frozen=True, eq=False)
-class Prices:
+@dataclass(frozen=True, eq=False, repr=False)
+class Prices(Brief):
     """What a false accept and a false reject cost. The paper's 0-1 loss is 1 and 1.
 
     Parameters
@@ -542,8 +543,8 @@ class Decision:
         return self.propensity if self.accept else 1.0 - self.propensity
 
 
-@dataclass(frozen=True, eq=False)
-class Decisions(Sequence[Decision]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Decisions(Brief, Sequence[Decision]):
     """A block of decisions as arrays; it is also a sequence of `Decision`.
 
     Parameters

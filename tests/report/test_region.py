@@ -65,7 +65,7 @@ def test_opt_is_the_best_point_of_the_green_part(traced):
 
 
 def test_everything_is_labelled(traced):
-    figure = draw_region(traced, 0.05, people=1200, rate=FPR, groups=("a", "b"), title="a title")
+    figure = draw_region(traced, 0.05, people=1200, rate=FPR, groups=("a", "b"))
     left, right = figure.axes
     assert "false positive rate: b" in left.get_xlabel()
     assert "accuracy" in left.get_ylabel()
@@ -118,7 +118,8 @@ def test_nothing_overlaps(traced, limit, groups):
     pytest.importorskip("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure = draw_region(traced, limit, people=1200, rate=FPR, groups=groups, title="t")
+    figure = draw_region(traced, limit, people=1200, rate=FPR, groups=groups)
+    figure.suptitle("t", fontsize=13, fontweight="bold")
     FigureCanvasAgg(figure)
     assert overlapping(figure) == []
 

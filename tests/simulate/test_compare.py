@@ -242,14 +242,12 @@ def test_refusals():
 
 def test_the_cost_of_the_promise_splits_into_two_prices():
     world = lending()
-    made = []
-
-    def make(limit: float) -> eh.CertifiedLearner:
-        made.append(limit)
-        return eh.CertifiedLearner(world.hypotheses, RATE, limit, 0.05, horizon=2_000)
-
-    found = promise_cost(make, world, 2_000, range(5), (0.2, 0.05))
-    assert made == [0.05, 0.2]
+    learners = [
+        eh.CertifiedLearner(world.hypotheses, RATE, limit, 0.05, horizon=2_000)
+        for limit in (0.2, 0.05)
+    ]
+    found = promise_cost(learners, world, 2_000, range(5))
+    assert found.limits == (0.05, 0.2)
     assert len(found.seeds) == 3
     for i, limit in enumerate(found.limits):
         assert found.optimum[i] == pytest.approx(world.optimum(limit)[0])

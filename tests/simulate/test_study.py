@@ -1,5 +1,5 @@
 """A study gives the same table wherever and however often it was started, and computes nothing
-twice.
+twice. Tasks have keys that never change, and nonsense is refused before anything runs.
 """
 
 import json
@@ -17,13 +17,17 @@ from evenhand.simulate.study import (
     Dask,
     Journal,
     Local,
+    OptimumTask,
+    Question,
+    RunTask,
+    Source,
     StudyPlan,
+    play,
     source_of,
     study,
     unfinished,
     write_parquet,
 )
-from evenhand.simulate.study_tasks import OptimumTask, play
 
 MODULE = import_module("evenhand.simulate.study")
 
@@ -227,3 +231,44 @@ def test_a_scheduler_that_is_not_there(tmp_path):
 def test_no_processes_at_all():
     with pytest.raises(InvalidInput, match="at least one process"):
         Local(0)
+
+
+# what is played
+
+
+def test_keys_are_those_of_older_journals():
+    """Journals hold these keys; with other keys everything would be computed again."""
+    question = Question(Source("loans", digest="0123456789abcdef"), 0.05)
+    assert OptimumTask(question).key == "33f94aa873921731da967336"
+    assert RunTask(question, "certified", 3, 1000, 0.05).key == "66138526e9aa14edd3cd94b5"
+
+
+def test_a_changed_table_is_another_one(tmp_path):
+    from evenhand.tables import Description
+
+    lines = [f"{i},{'ab'[i % 2]},{(i // 2) % 2}" for i in range(80)]
+    path = tmp_path / "t.csv"
+    path.write_text("x,g,y\n" + "\n".join(lines) + "\n")
+    told = Description(path, "y", "g")
+    first = source_of("t.csv", told)
+    path.write_text("x,g,y\n" + "\n".join(["99,a,0", *lines[1:]]) + "\n")
+    assert source_of("t.csv", told).digest != first.digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learners": ("oracle",)}, "no learner 'oracle'"),
+        ({"learners": ()}, "at least one table"),
+        ({"limits": (0.0,)}, "limit 0.0"),
+        ({"rate": "tpr"}, "no rate 'tpr'"),
+        ({"kind": "forest"}, "no class 'forest'"),
+        (
+            {"learners": ("two-phase",), "kind": "linear"},
+            "'two-phase' cannot play 'linear'.*--class stumps",
+        ),
+    ],
+)
+def test_nonsense_is_refused_before_anything_runs(changes, message):
+    with pytest.raises(InvalidInput, match=message):
+        small(**changes)

@@ -27,6 +27,7 @@ from evenhand.estimation import EstimatedLoss
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.policies.weights import PolicyWeights, policy_key
+from evenhand.shown import Brief
 from evenhand.words import FloatArray
 
 TOLERANCE = 1e-9
@@ -57,8 +58,8 @@ class Move:
     potential: float
 
 
-@dataclass(frozen=True)
-class DescentReport:
+@dataclass(frozen=True, repr=False)
+class DescentReport(Brief):
     """What a descent took.
 
     Parameters

@@ -61,6 +61,7 @@ from evenhand.bounds.betting_wealth import (
 from evenhand.contracts import Rate
 from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
 from evenhand.fairness.rates import as_rates
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, IntArray, as_numbers
 
 HORIZONS = tuple(1000.0 * 4**k for k in range(6))
@@ -76,8 +77,8 @@ vanishes.
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Forecast:
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast(Brief):
     """What earlier epochs say about the next one: past people, with the next epoch's p and m.
 
     A poor forecast makes the intervals wider, never wrong. Arrays are checked and converted; one
@@ -151,8 +152,8 @@ class Forecast:
         return np.divide(certain, planned, out=np.ones(len(f)), where=planned > 0)
 
 
-@dataclass(frozen=True, eq=False)
-class EpochPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class EpochPlan(Brief):
     """Everything that must be fixed before an epoch's data are looked at (besides p and m).
 
     Parameters
@@ -215,8 +216,8 @@ class EpochPlan:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class GapIntervals:
+@dataclass(frozen=True, eq=False, repr=False)
+class GapIntervals(Brief):
     """Simultaneous intervals, valid at all times at once, of the rates as the user knows them.
 
     Parameters
@@ -281,8 +282,8 @@ def largest_gaps(
     return kernel.largest_gaps(wealth_j, wealth_i, cells, threshold + ROUNDING, grid)
 
 
-@dataclass(frozen=True, eq=False)
-class BettingState:
+@dataclass(frozen=True, eq=False, repr=False)
+class BettingState(Brief):
     """What the next update needs; every array has the hypotheses first.
 
     Parameters
@@ -539,8 +540,8 @@ class GroupJoin:
     hypotheses: int
 
 
-@dataclass(frozen=True, eq=False)
-class BettingBound:
+@dataclass(frozen=True, eq=False, repr=False)
+class BettingBound(Brief):
     """One family of betting processes; see the theorem of the module `evenhand.bounds.betting`.
 
     Parameters

@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.contracts import Rate
 from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, IntArray, as_numbers
 
 THETA = 0.8
@@ -78,8 +79,8 @@ def as_table(accepts: ArrayLike, group: ArrayLike) -> tuple[BoolArray, IntArray]
     return table, codes
 
 
-@dataclass(frozen=True, eq=False)
-class Cohort:
+@dataclass(frozen=True, eq=False, repr=False)
+class Cohort(Brief):
     """Rounds whose maturity window has closed, in rows of people who are alike.
 
     The people of a row have equal features, group, acceptance probability and regression. Arrays

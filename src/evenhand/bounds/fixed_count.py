@@ -58,6 +58,7 @@ from evenhand.bounds.slack import (
 from evenhand.contracts import AuditEvidence, FixedCountBound
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness.delta_ledger import inverse_square_share
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray
 
 CORNERS = 32
@@ -67,8 +68,8 @@ SMALLEST_LOG_TAIL = -690.0
 """Below it Phi(-r) leaves the floating-point range: limits then say nothing, which is valid."""
 
 
-@dataclass(frozen=True, eq=False)
-class AuditCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditCounts(Brief):
     """Acceptances of M hypotheses on the first N_k audit rows, counted at their worst.
 
     Parameters
@@ -179,8 +180,8 @@ def _per_hypothesis(counts: ArrayLike, denominator: FloatArray) -> FloatArray:
     return array.reshape(len(array), *denominator.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class AuditIntervals:
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditIntervals(Brief):
     """Intervals for the gaps of M hypotheses.
 
     Parameters

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.errors import InvalidInput
+from evenhand.shown import Brief
 from evenhand.words import FloatArray, IntArray
 
 
@@ -256,8 +257,8 @@ def _cut(first: IntArray, last: IntArray, parts: int) -> tuple[IntArray, IntArra
     return starts[real], stops[real]
 
 
-@dataclass(frozen=True)
-class Shortfall:
+@dataclass(frozen=True, repr=False)
+class Shortfall(Brief):
     """How far a sample is from a target.
 
     Infinity where no multiple helps: a count is 0 (its share is unknown), or the target is not

@@ -211,21 +211,15 @@ def promise_costs(asked: CompareRequest) -> "PromiseCost | None":
     world = asked.play.world()
     if name is None or not isinstance(world, Discrete):
         return None
-    setting, limits = asked.play.setting(world), sorted({*LIMITS, asked.play.allowed_gap})
-
-    def certified(limit: float) -> "CertifiedLearner":
-        return cast("CertifiedLearner", make_learner(name, replace(setting, allowed_gap=limit)))
-
-    total = len(limits) * min(asked.seeds, MOST_SEEDS)
+    setting = asked.play.setting(world)
+    certified = [
+        cast("CertifiedLearner", make_learner(name, replace(setting, allowed_gap=limit)))
+        for limit in sorted({*LIMITS, asked.play.allowed_gap})
+    ]
+    total, rounds = len(certified) * min(asked.seeds, MOST_SEEDS), asked.play.rounds
     with progress("runs for the cost of the promise", total) as count:
         return promise_cost(
-            certified,
-            world,
-            asked.play.rounds,
-            asked.all_seeds,
-            limits,
-            jobs=asked.jobs,
-            progress=count,
+            certified, world, rounds, asked.all_seeds, jobs=asked.jobs, progress=count
         )
 
 

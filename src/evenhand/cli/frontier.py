@@ -146,8 +146,9 @@ def draw(task: TableProblem, traced: "Frontier", path: Path) -> None:
         rate=task.rates[0],
         groups=(groups[0], groups[1]),
         priced=task.priced,
-        title=f"{task.source}: {len(task.sample):,} people, {task.kind}",
     )
+    title = f"{task.source}: {len(task.sample):,} people, {task.kind}"
+    figure.suptitle(title, fontsize=13, fontweight="bold")
     save_figure(figure, path)
 
 

@@ -2,7 +2,6 @@
 really are.
 """
 
-from evenhand.environments.discrete import ContextCounts, Discrete
 from evenhand.environments.examples import (
     LowerBound,
     at_the_limit,
@@ -15,8 +14,13 @@ from evenhand.environments.examples import (
     small_group,
     threshold_population,
 )
-from evenhand.environments.population import Population, TablePopulation
-from evenhand.environments.replay import Replay
+from evenhand.environments.population import (
+    ContextCounts,
+    Discrete,
+    Population,
+    Replay,
+    TablePopulation,
+)
 from evenhand.environments.scores import ScoreGroup, Scores
 
 __all__ = [

@@ -7,7 +7,7 @@ accepts), small enough for thousands of simulated runs.
 import numpy as np
 
 from evenhand.contracts import Params
-from evenhand.environments.discrete import Discrete
+from evenhand.environments.population import Discrete
 from evenhand.errors import InvalidInput
 from evenhand.randomness import stream
 from evenhand.theory import LARGEST_LOWER_BOUND_GAP

@@ -1,5 +1,7 @@
 """The truth about a population that is a table: rows (x, a, y), each standing for a share of the
-people; and the best fair mixture on it.
+people; and the best fair mixture on it. `Discrete` has finitely many contexts, each with its share,
+its group and P[y = +1]; `Replay` is a labelled table, whose rows are drawn again and again, or
+streamed once.
 
 loss(pi) = sum_i w_i (1[y_i = +1] false_reject P[pi(x_i) = -1]
                       + 1[y_i = -1] false_accept P[pi(x_i) = +1]),   sum_i w_i = 1
@@ -8,23 +10,41 @@ optimum  = min over mixtures of sum_h w_h loss(h)
            subject to |sum_h w_h gap_k(h)| <= limit for all k,  sum_h w_h = 1,  w >= 0
 
 The linear program of the optimum does not share code with `faircsc`, so that each can be tested by
-the other.
+the other. The optimum of `Replay` is that of `faircsc`: its class need not be enumerable.
 """
 
+import copy
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from evenhand.contracts import Enumeration, HypothesisClass, Params, Policy
-from evenhand.errors import InvalidInput
+from evenhand.contracts import Enumeration, GroupUse, HypothesisClass, Params, Policy
+from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.faircsc import solve_fair
 from evenhand.faircsc.oracle import require_limit
 from evenhand.fairness import FalsePositiveRate, GapConstraints, Rate
 from evenhand.fairness.rates import as_rates
+from evenhand.hypotheses import FiniteClass
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.words import FloatArray, LabelledSample, Prices
+from evenhand.randomness import stream
+from evenhand.shown import Brief
+from evenhand.tables import Table
+from evenhand.words import (
+    CostSensitiveProblem,
+    FloatArray,
+    GroupArray,
+    IntArray,
+    LabelledSample,
+    Prices,
+    as_group,
+    as_numbers,
+)
 
 FALSE_POSITIVES = FalsePositiveRate()
 ZERO_ONE = Prices()
@@ -36,7 +56,7 @@ _Question = tuple[float, tuple[Rate, ...], bytes, bytes]
 class Population(ABC):
     """A population whose loss, gaps and optimum follow from a table of truth.
 
-    Subclasses say which table (`_truth`), and how the optimum is found (`_best`).
+    Subclasses say which table (`_truth`), and which one the optimum is found on (`_rows`).
 
     Examples
     --------
@@ -80,10 +100,8 @@ class Population(ABC):
         """
 
     @abstractmethod
-    def _best(
-        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
-    ) -> tuple[float, Mixture]:
-        """The cheapest fair mixture."""
+    def _rows(self) -> LabelledSample:
+        """A table on which the members of the class are compared."""
 
     def __repr__(self) -> str:
         shown = (f"{name}={value}" for name, value in self.params.items() if name != "environment")
@@ -222,13 +240,14 @@ class Population(ABC):
     def _constraints(self, rates: tuple[Rate, ...], sample: LabelledSample) -> GapConstraints:
         return GapConstraints.on(rates, sample)
 
-    def _best_of_class(
-        self, table: LabelledSample, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
+    def _best(
+        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
     ) -> tuple[float, Mixture]:
         """(loss, mixture) of the linear program over all members of the class and the two
-        constants, with losses and gaps summed over the weighted rows of a table.
+        constants, with losses and gaps summed over the weighted rows of the table.
         """
         assert self.hypotheses is not None  # a class that can be enumerated
+        table = self._rows()
         constraints, priced = self._constraints(rates, table), self._row_prices(prices, table)
         bound = cast(Enumeration, self.hypotheses.bind(table.features, None))
         cost = table.weight * priced.acceptance_cost(table.label)
@@ -285,6 +304,8 @@ class TablePopulation(Population):
             Its counts sum to one, so its rates are the population's.
         """
         return self._population
+
+    _rows = population_sample
 
     def _constraints(self, rates: tuple[Rate, ...], sample: LabelledSample) -> GapConstraints:
         if rates not in self._known:
@@ -355,3 +376,419 @@ def cheapest_mixture(costs: FloatArray, gaps: FloatArray, limit: float) -> Float
     if costs[best] <= costs @ weights + 1e-13 * scale:
         return np.asarray(np.eye(1, len(costs), best)[0])
     return weights
+
+
+# finitely many contexts
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContextCounts(Brief):
+    """What happened in a block of rounds with one policy; the labels of the rejected are not known.
+
+    Parameters
+    ----------
+    rejected : array of int
+        The rejected of each context.
+    accepted_positive, accepted_negative : array of int
+        The accepted of each context with label +1 and with label -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = ContextCounts(np.array([3, 0]), np.array([1, 4]), np.array([0, 2]))
+    >>> counts.accepted.tolist(), counts.rounds
+    ([1, 6], 10)
+    """
+
+    rejected: IntArray
+    accepted_positive: IntArray
+    accepted_negative: IntArray
+
+    @property
+    def accepted(self) -> IntArray:
+        """The accepted of each context."""
+        return self.accepted_positive + self.accepted_negative
+
+    @property
+    def rounds(self) -> int:
+        """All rounds of the block."""
+        return int(self.rejected.sum() + self.accepted.sum())
+
+
+class Discrete(TablePopulation):
+    """A population of finitely many contexts; the features of context i are [[i]].
+
+    Parameters
+    ----------
+    probability : array of float
+        The share of each context; the shares sum to 1.
+    positive_rate : array of float
+        P[y = +1] in each context.
+    group : array
+        The group of each context; there are at least two groups.
+    accepts : array of bool
+        (hypotheses, contexts): which hypothesis accepts which context.
+    name : str
+        What the population is called in reports.
+
+    Raises
+    ------
+    InvalidInput
+        If the shares do not sum to 1, a number is no probability, or there is one group only.
+
+    Examples
+    --------
+    >>> from evenhand.environments import Discrete
+    >>> world = Discrete(
+    ...     probability=[0.3, 0.2, 0.3, 0.2], positive_rate=[0.9, 0.2, 0.6, 0.1],
+    ...     group=["a", "a", "b", "b"], accepts=[[True, False, True, False]],
+    ... )
+    >>> loss, policy = world.optimum(allowed_gap=1.0)
+    >>> round(loss, 3), round(world.gap(policy), 3)
+    (0.21, 0.242)
+    """
+
+    def __init__(
+        self,
+        probability: ArrayLike,
+        positive_rate: ArrayLike,
+        group: ArrayLike,
+        accepts: ArrayLike,
+        *,
+        name: str = "discrete",
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.probability = _as_distribution(probability)
+        contexts = len(self.probability)
+        self.positive_rate = _as_probabilities(positive_rate, contexts, "positive_rate")
+        self.group: GroupArray = as_group(group, contexts)
+        self.features: FloatArray = np.arange(contexts, dtype=np.float64)[:, np.newaxis]
+        self.accepts = np.asarray(accepts)
+        if self.accepts.ndim != 2 or self.accepts.shape[1] != contexts:
+            raise LengthMismatch(
+                f"accepts has shape {self.accepts.shape}; "
+                f"with {contexts} contexts it must be (hypotheses, {contexts})."
+            )
+        self.hypotheses: FiniteClass = FiniteClass.from_table(self.accepts)
+        # context i with y = +1 counts p_i eta_i people, with y = -1 p_i (1 - eta_i)
+        positive = self.probability * self.positive_rate
+        self._population = LabelledSample(
+            np.tile(self.features, (2, 1)),
+            np.tile(self.group, 2),
+            np.repeat([1, -1], contexts),
+            np.concatenate([positive, self.probability - positive]),
+        )
+        if len(self._population.groups) < 2:
+            raise InvalidInput(
+                f"all people are of group {self._population.groups[0]!r}; "
+                "a gap needs at least two groups.",
+                hint="every group needs a context of positive probability.",
+            )
+
+    def __len__(self) -> int:
+        return len(self.probability)
+
+    @property
+    def params(self) -> Params:
+        """Name, sizes, groups and a digest of all numbers."""
+        numbers = self.probability.tobytes() + self.positive_rate.tobytes()
+        return {
+            "environment": self.name,
+            "contexts": len(self),
+            "hypotheses": len(self.hypotheses),
+            "groups": list(self._population.groups),
+            "digest": hashlib.sha256(numbers).hexdigest()[:16],
+        }
+
+    def draw(self, rounds: int, generator: np.random.Generator) -> LabelledSample:
+        """Draw independent people, event by event.
+
+        Parameters
+        ----------
+        rounds : int
+            How many people.
+        generator : numpy.random.Generator
+            The source of chance.
+
+        Returns
+        -------
+        LabelledSample
+            The people with their true labels.
+        """
+        context = generator.choice(len(self), size=require_rows(rounds), p=self.probability)
+        label = np.where(generator.random(rounds) < self.positive_rate[context], 1, -1)
+        return LabelledSample(self.features[context], self.group[context], label)
+
+    def draw_counts(
+        self, rounds: int, acceptance: ArrayLike, generator: np.random.Generator
+    ) -> ContextCounts:
+        """Draw the counts of many rounds with one policy, in O(contexts).
+
+        People per context are multinomial, the accepted among them binomial, the positive among
+        those binomial: the same law as counting event by event.
+
+        Parameters
+        ----------
+        rounds : int
+            How many rounds.
+        acceptance : array of float
+            The probability with which each context is accepted.
+        generator : numpy.random.Generator
+            The source of chance.
+
+        Returns
+        -------
+        ContextCounts
+            What happened in each context.
+        """
+        accepting = _as_probabilities(acceptance, len(self), "acceptance")
+        if rounds < 0:
+            raise InvalidInput(f"rounds is {rounds}; a block has at least 0 rounds.")
+        people = np.zeros(len(self), dtype=np.int64)
+        possible = self.probability > 0
+        people[possible] = generator.multinomial(rounds, self.probability[possible])
+        accepted = generator.binomial(people, accepting)
+        positive = generator.binomial(accepted, self.positive_rate)
+        return ContextCounts(people - accepted, positive, accepted - positive)
+
+    def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
+        return self._population, np.tile(policy.acceptance(self.features, self.group), 2)
+
+    def _row_prices(self, prices: Prices, sample: LabelledSample) -> Prices:
+        """One entry per context becomes one per (label, context)."""
+        both = (
+            np.tile(as_numbers(price, len(self), "a price"), 2)
+            for price in (prices.false_accept, prices.false_reject)
+        )
+        return Prices(*both)
+
+
+def _as_distribution(value: ArrayLike) -> FloatArray:
+    shares = np.asarray(value, dtype=np.float64)
+    if shares.ndim != 1 or len(shares) == 0:
+        raise LengthMismatch(
+            f"probability has shape {shares.shape}; it needs one entry per context."
+        )
+    shares = _as_probabilities(shares, len(shares), "probability")
+    total = float(shares.sum())
+    if abs(total - 1.0) > 1e-9:
+        raise InvalidInput(
+            f"probability sums to {total:.12g}; the shares of all contexts must sum to 1.",
+            hint="divide by the sum.",
+        )
+    return np.asarray(shares / total)
+
+
+def _as_probabilities(value: ArrayLike, rows: int, name: str) -> FloatArray:
+    """(rows,) numbers in [0, 1]; rounding up to 1e-12 outside is rounded back."""
+    array = as_numbers(value, rows, name)
+    outside = (array < -1e-12) | (array > 1 + 1e-12)
+    if outside.any():
+        where = int(np.argmax(outside))
+        raise InvalidInput(f"{name}[{where}] is {array[where]}; probabilities lie in [0, 1].")
+    return np.clip(array, 0.0, 1.0)
+
+
+# a labelled table
+
+
+class Replay(TablePopulation):
+    """A table of people as a population: its rows are drawn with replacement, or each once.
+
+    Loss and gaps of a policy are those on the whole table.
+
+    Parameters
+    ----------
+    sample : LabelledSample
+        The table; rows are drawn in proportion to their counts.
+    streamed : bool
+        Whether each row comes once, in the order of the table, instead of with replacement.
+    hypotheses : HypothesisClass, optional
+        The class of rules; `optimum` needs it, and is exact for an exact class.
+    group_use : {"certify_only", "decide"}
+        Whether the rules of the optimum may look at the group.
+    seed : int, optional
+        Shuffles the order of a stream.
+    name : str
+        What the population is called in reports.
+
+    Raises
+    ------
+    InvalidInput
+        If there is one group only, a table with counts is streamed, or a seed has nothing to
+        shuffle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.environments import Replay
+    >>> from evenhand.words import LabelledSample
+    >>> table = LabelledSample([[1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "b"], [-1, 1, -1, 1])
+    >>> world = Replay(table, streamed=True)
+    >>> world.draw(3, np.random.default_rng(0)).label.tolist(), world.remaining
+    ([-1, 1, -1], 1)
+    >>> world.fresh().remaining
+    4
+    """
+
+    def __init__(
+        self,
+        sample: LabelledSample,
+        *,
+        streamed: bool = False,
+        hypotheses: HypothesisClass | None = None,
+        group_use: GroupUse = "certify_only",
+        seed: int | None = None,
+        name: str = "replay",
+    ) -> None:
+        super().__init__()
+        sample.require_two_groups()
+        if streamed and not (sample.weight == 1).all():
+            raise InvalidInput(
+                "a table with counts cannot be streamed once.",
+                hint="repeat the rows, or use streamed=False.",
+            )
+        if seed is not None and not streamed:
+            raise InvalidInput(
+                f"seed is {seed}, but only a stream has an order to shuffle.",
+                hint="pass streamed=True, or no seed.",
+            )
+        self.name, self.streamed, self.seed = name, streamed, seed
+        self.hypotheses, self.group_use = hypotheses, group_use
+        self._table = sample
+        self._population = LabelledSample(
+            sample.features, sample.group, sample.label, sample.weight / sample.weight.sum()
+        )
+        self._order: IntArray = (
+            np.arange(len(sample))
+            if seed is None
+            else stream(seed, "replay").permutation(len(sample))
+        )
+        self._position = 0
+
+    @classmethod
+    def of_table(
+        cls,
+        table: Table,
+        hypotheses: HypothesisClass | None = None,
+        group_use: GroupUse = "certify_only",
+    ) -> Self:
+        """Take a table for a population.
+
+        Rows are drawn with replacement, so its own rates are the exact truth.
+
+        Parameters
+        ----------
+        table : Table
+            What `evenhand.tables.read_table(...).encoded()` returns.
+        hypotheses : HypothesisClass, optional
+            The class whose best policy is the optimum.
+        group_use : {"certify_only", "decide"}
+            Whether the group may influence decisions.
+
+        Returns
+        -------
+        Replay
+            The population.
+
+        Examples
+        --------
+        >>> from evenhand.tables import read_table
+        >>> len(Replay.of_table(read_table("lending").encoded()))
+        1200
+        """
+        return cls(table.sample, hypotheses=hypotheses, group_use=group_use, name=table.name)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def params(self) -> Params:
+        """Name, size, groups, and how rows are drawn."""
+        return {
+            "environment": self.name,
+            "rows": len(self),
+            "columns": self._table.features.shape[1],
+            "groups": list(self._table.groups),
+            "streamed": self.streamed,
+            "seed": self.seed,
+        }
+
+    @property
+    def remaining(self) -> int | None:
+        """How many rows of a stream are left; None for a table that is drawn with replacement."""
+        return len(self) - self._position if self.streamed else None
+
+    def fresh(self) -> Self:
+        """Return the same table at its beginning.
+
+        Returns
+        -------
+        Replay
+            A stream starts again at its first row.
+        """
+        again = copy.copy(self)
+        again._position = 0
+        return again
+
+    def draw(self, rounds: int, generator: np.random.Generator) -> LabelledSample:
+        """Draw the next people.
+
+        Parameters
+        ----------
+        rounds : int
+            How many people.
+        generator : numpy.random.Generator
+            The source of chance; a stream needs none.
+
+        Returns
+        -------
+        LabelledSample
+            The people with their labels.
+
+        Raises
+        ------
+        InvalidInput
+            If a stream has too few rows left.
+        """
+        require_rows(rounds)
+        table, left = self._table, len(self) - self._position
+        if not self.streamed:
+            rows = generator.choice(len(self), size=rounds, p=self._population.weight)
+        elif rounds <= left:
+            rows = self._order[self._position : self._position + rounds]
+            self._position += rounds
+        else:
+            raise InvalidInput(
+                f"{rounds} people were asked for, "
+                f"but {left} of the {len(self)} rows of the stream are left.",
+                hint="use at most as many rounds as there are rows, "
+                "or streamed=False to draw with replacement.",
+            )
+        return LabelledSample(table.features[rows], table.group[rows], table.label[rows])
+
+    def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
+        table = self._population
+        return table, policy.acceptance(table.features, table.group)
+
+    def _best(
+        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
+    ) -> tuple[float, Mixture]:
+        if self.hypotheses is None:
+            raise InvalidInput(
+                "this table has no hypothesis class, so there is no best policy.",
+                hint="pass hypotheses=...",
+            )
+        table = self._population
+        plain = self._row_prices(prices, table).problem(table.features, table.group, table.label)
+        problem = CostSensitiveProblem(
+            table.features,
+            table.group,
+            plain.cost_if_rejected * table.weight,
+            plain.cost_if_accepted * table.weight,
+        )
+        best = solve_fair(
+            problem, self.hypotheses, rates, table, allowed_gap, group_use=self.group_use
+        )
+        return best.cost, best.policy

@@ -18,9 +18,7 @@ import scipy
 from evenhand.contracts import Params, Policy
 from evenhand.environments.population import Population, require_rows
 from evenhand.errors import InvalidInput
-from evenhand.fairness import Rate
 from evenhand.hypotheses import ScoreThresholds
-from evenhand.policies import Mixture
 from evenhand.words import FloatArray, GroupArray, LabelledSample, Prices
 
 GRID = 4096
@@ -244,11 +242,8 @@ class Scores(Population):
         table = self._table([step_points(partial(acceptance, k), grid) for k in members])
         return table, policy.acceptance(table.features, table.group)
 
-    def _best(
-        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
-    ) -> tuple[float, Mixture]:
-        table = self._table([self._cut_points(CUTS)] * len(self.groups))
-        return self._best_of_class(table, allowed_gap, rates, prices)
+    def _rows(self) -> LabelledSample:
+        return self._table([self._cut_points(CUTS)] * len(self.groups))
 
     def _row_prices(self, prices: Prices, sample: LabelledSample) -> Prices:
         if not (isinstance(prices.false_accept, float) and isinstance(prices.false_reject, float)):

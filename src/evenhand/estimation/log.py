@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.shown import Brief
 from evenhand.words import (
     BoolArray,
     FloatArray,
@@ -143,8 +144,8 @@ class _Columns(TypedDict):
     negative: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class RoundLog:
+@dataclass(frozen=True, eq=False, repr=False)
+class RoundLog(Brief):
     """Rows of rounds that had the same features, group, prices and probability of being accepted.
 
     Parameters

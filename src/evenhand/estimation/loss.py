@@ -30,6 +30,7 @@ import numpy as np
 from evenhand.errors import InvalidInput
 from evenhand.estimation.log import Contexts, RoundLog, find_contexts
 from evenhand.estimation.outcomes import OutcomeRegression
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices
 
 WEIGHT_CAP = 10.0
@@ -173,8 +174,8 @@ PAPER_LOSS = TransformedLoss()
 """The 0-1 loss, halved: prices 1 and 1, normaliser 2."""
 
 
-@dataclass(frozen=True, eq=False)
-class EstimatedLoss:
+@dataclass(frozen=True, eq=False, repr=False)
+class EstimatedLoss(Brief):
     """L_hat as a linear function of acceptance, one row per context.
 
     Parameters

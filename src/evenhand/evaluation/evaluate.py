@@ -8,7 +8,7 @@ confidence sequence), and stopping to log when the interval pleases does no harm
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -30,7 +30,7 @@ from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.policies import Mixture
-from evenhand.shown import Brief
+from evenhand.shown import Brief, plain, plain_fields
 from evenhand.words import BoolArray, FloatArray, IntArray, Prices
 
 Verdict = Literal["within", "above", "not shown", "contradiction", "no groups"]
@@ -170,12 +170,7 @@ class EstimateCourse(Brief):
 
     def to_json(self) -> Json:
         """Plain JSON; NaN becomes null."""
-        document: Json = {}
-        for name in ("rows", "gaps", "loss"):
-            shown = getattr(self, name).astype(object)
-            shown[shown != shown] = None
-            document[name] = shown.tolist()
-        return document
+        return plain_fields(self)
 
 
 @dataclass(frozen=True)
@@ -368,24 +363,12 @@ class Evaluation:
         dict
             All figures, and the curves behind them.
         """
-        return {
-            "candidate": self.candidate,
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "limit": self.limit,
-            "delta": self.ledger.to_json(),
-            "loss": self.loss.to_json(),
-            "rates": [rate.to_json() for rate in self.rates],
-            "gaps": [gap.to_json(self.limit) for gap in self.gaps],
-            "people": self.people,
-            "accepted": self.accepted,
-            "open": self.open,
-            "outside": self.outside,
-            "support": self.support.to_json(),
-            "assumptions": list(self.assumptions),
-            "warnings": list(self.warnings),
-            "course": self.course.to_json(),
-        }
+        figures = {one.name: getattr(self, one.name) for one in fields(self)}
+        del figures["contradiction"]  # the verdict says it
+        figures |= {"verdict": self.verdict, "sentence": self.sentence}
+        figures["delta"] = figures.pop("ledger")
+        figures["gaps"] = [gap.to_json(self.limit) for gap in self.gaps]
+        return {name: plain(value) for name, value in figures.items()}
 
 
 # how it is found

@@ -45,13 +45,13 @@ q and h = 0. So nothing new is proved or computed: a log becomes cohorts with fr
 Constants in the mixture are taken out first (`Candidate.spread`).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evenhand.bounds import BettingBound, BettingState, Cohort, EpochPlan, Forecast
 from evenhand.bounds.betting import HORIZONS
+from evenhand.computing import compiled
 from evenhand.errors import InvalidInput
 from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.words import BoolArray, FloatArray, IntArray, Prices
@@ -60,6 +60,8 @@ ROUNDING = 1e-12
 SMALLEST_VARIANCE = 1e-3
 MOST_FORESEEN = 5000
 """People of the block before, who stand for the next ones when bets are chosen."""
+AT_ONCE = 20_000
+"""Rows that are added at a time in NumPy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +169,6 @@ class LossBound:
 
     def update(self, state: LossState, rows: LossRows) -> LossState:
         """Add a block with the bets that the state before it decides, then narrow the interval."""
-        from evenhand.evaluation import _loss_kernel  # numba is heavy: only those who bet load it
-
-        add: Callable[..., None] = _loss_kernel.add_rows
         accept, reject = (
             float(price) / self.unit
             for price in (self.prices.false_accept, self.prices.false_reject)
@@ -179,8 +178,9 @@ class LossBound:
         sums, bets = state.sums.copy(), self.bets(state)
         seen = (rows.inverse, rows.regression, rows.count)
         happened = np.stack([rows.accepted, rows.negative, rows.open])
-        add(np.stack([base, slope, *seen]), happened, state.lower, bets, sums[:, 0])
-        add(np.stack([1.0 - base, -slope, *seen]), happened, 1.0 - state.upper, bets, sums[:, 1])
+        above, below = np.stack([base, slope, *seen]), np.stack([1.0 - base, -slope, *seen])
+        add_rows(above, happened, state.lower, bets, sums[:, 0])
+        add_rows(below, happened, 1.0 - state.upper, bets, sums[:, 1])
         upper = largest_consistent(sums[:, 0], self.threshold, state.upper)
         lower = 1.0 - largest_consistent(sums[:, 1], self.threshold, 1.0 - state.lower)
         # what serves the estimate and the planning alone
@@ -199,6 +199,75 @@ class LossBound:
             certain_squares=state.certain_squares + float(rows.count @ certain),
             rounds=state.rounds + float(rows.count.sum()),
         )
+
+
+# the loop in which every row adds to the sums of each side and bet, beside its NumPy form
+
+
+def _add_rows(
+    rows: FloatArray, happened: BoolArray, low: float, bets: FloatArray, sums: FloatArray
+) -> None:
+    for start in range(0, rows.shape[1], AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        at, d, w, regression, n = rows[:, part]
+        known, negative, open = happened[:, part]
+        bad = np.where(open, d > 0.0, negative)
+        weighs = w > 1.0
+        rising, falling = weighs & (d > 0.0), weighs & (d < 0.0)
+        up, beyond = np.where(rising, d, 1.0), np.where(weighs, w - 1.0, 1.0)
+        down = np.where(falling, d * beyond, 1.0)
+        for k, bet in enumerate(bets):
+            room = low + 0.5 / bet - at
+            tight = rising & (d * w > room)
+            raised = np.maximum(regression, np.minimum(1.0, (w - room / up) / beyond))
+            lowered = np.where(falling, np.minimum(regression, -room / down), regression)
+            m = np.where(tight, raised, lowered)
+            phi = np.where(bad, w - m * (w - 1.0), -m * (w - 1.0))
+            z = at + np.minimum(d * np.where(known, phi, m), room)
+            u = np.maximum(0.0, np.minimum(0.5, bet * (z - low)))
+            curve = n * bet * bet * (0.5 + u * (1 / 3 + u * (0.25 + u * (0.2 + u / 3))))
+            terms = (n * bet * z, n * bet, curve * z * z, curve * z, curve)
+            for row, term in enumerate(terms):  # added one after the other, as the loop does
+                sums[row, k] = np.cumsum(np.concatenate([sums[row, k : k + 1], term]))[-1]
+
+
+@compiled(_add_rows)
+def add_rows(
+    rows: FloatArray, happened: BoolArray, low: float, bets: FloatArray, sums: FloatArray
+) -> None:
+    """sums (5, K) += a, b, c, e, h of the side that rejects high losses, for losses of at least
+    `low`; see the equations above.
+
+    rows: (5, n), base, slope, inverse propensity, regression and count of each row; happened: (3,
+    n), whether it was accepted, has a bad outcome, is still open.
+    """
+    for i in range(rows.shape[1]):
+        base, d, w, n = rows[0, i], rows[1, i], rows[2, i], rows[4, i]
+        accepted, negative, open = happened[0, i], happened[1, i], happened[2, i]
+        for k in range(len(bets)):
+            bet, m, phi = bets[k], rows[3, i], 0.0
+            room = low + 0.5 / bet - base
+            if w > 1.0 and d > 0.0 and d * w > room:
+                m = max(m, min(1.0, (w - room / d) / (w - 1.0)))
+            elif w > 1.0 and d < 0.0:
+                m = min(m, -room / (d * (w - 1.0)))
+            if not accepted:
+                phi = m
+            elif (d > 0.0) if open else negative:
+                phi = w - m * (w - 1.0)
+            else:
+                phi = -m * (w - 1.0)
+            # the clamp keeps d phi within its room; the minimum is for rounding alone
+            z = base + min(d * phi, room)
+            u = max(0.0, min(0.5, bet * (z - low)))
+            # k(u) = (-ln(1-u) - u)/u^2 is at most this for 0 <= u <= 1/2: the rest of its series is
+            # at most u^4/(6(1-u))
+            curve = n * bet * bet * (0.5 + u * (1 / 3 + u * (0.25 + u * (0.2 + u / 3))))
+            sums[0, k] += n * bet * z
+            sums[1, k] += n * bet
+            sums[2, k] += curve * z * z
+            sums[3, k] += curve * z
+            sums[4, k] += curve
 
 
 def largest_consistent(sums: FloatArray, threshold: float, top: float) -> float:

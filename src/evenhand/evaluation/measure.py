@@ -29,15 +29,6 @@ from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.words import BoolArray, FloatArray, Group, IntArray, LabelledSample
 
-__all__ = [
-    "GroupMeasure",
-    "Measurement",
-    "PolicyMeasurement",
-    "RateMeasure",
-    "measure_decisions",
-    "measure_policy",
-]
-
 
 @dataclass(frozen=True)
 class GroupMeasure:
@@ -105,7 +96,22 @@ class RateMeasure:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class _Measured:
+    """What was measured, as a record of plain values."""
+
+    def to_json(self) -> Json:
+        """Write the measurement as plain JSON.
+
+        Returns
+        -------
+        dict
+            The fields.
+        """
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Measurement(_Measured):
     """What was measured of a list of decisions.
 
     Parameters
@@ -124,19 +130,9 @@ class Measurement:
     failure_probability: float
     rates: tuple[RateMeasure, ...]
 
-    def to_json(self) -> Json:
-        """Write the measurement as plain JSON.
-
-        Returns
-        -------
-        dict
-            The fields.
-        """
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class PolicyMeasurement:
+class PolicyMeasurement(_Measured):
     """What was measured of a policy on new people.
 
     Parameters
@@ -176,16 +172,6 @@ class PolicyMeasurement:
         """
         lower, upper = next(rate.gap_interval for rate in self.rates if rate.symbol == symbol)
         return "within" if upper <= limit else "above" if lower > limit else "not shown"
-
-    def to_json(self) -> Json:
-        """Write the measurement as plain JSON.
-
-        Returns
-        -------
-        dict
-            The fields.
-        """
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,15 +20,15 @@ from evenhand.faircsc.oracle import (
 )
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.fairness.rates import Rate
-from evenhand.shown import BAND, INK, MUTED_INK, Cell, Shown
+from evenhand.shown import BAND, INK, MUTED_INK, Brief, Cell, Shown
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True, eq=False)
-class Frontier(Shown):
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier(Shown, Brief):
     """What each limit costs, and the region of (gap, cost) that mixtures reach.
 
     Parameters

@@ -36,6 +36,7 @@ from evenhand.fairness.rates import GapConstraints, RateLike
 from evenhand.hypotheses.estimator import as_class
 from evenhand.policies import Mixture
 from evenhand.schema import Schema
+from evenhand.shown import Brief
 from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, LabelledSample, as_people
 
 Method = Literal["column-generation", "saddle-point"]
@@ -49,8 +50,8 @@ HEURISTIC_CALLS, HEURISTIC_CALLS_MANY = 12, 20
 SADDLE_CALLS = 100_000
 
 
-@dataclass(frozen=True)
-class SolveReport:
+@dataclass(frozen=True, repr=False)
+class SolveReport(Brief):
     """How a solution was found.
 
     Parameters
@@ -80,8 +81,8 @@ class SolveReport:
     iterations: tuple[Iteration, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class FairSolution:
+@dataclass(frozen=True, eq=False, repr=False)
+class FairSolution(Brief):
     """The cheapest fair mixture that was found, with its figures.
 
     Parameters

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.shown import INK, LIMIT, MUTED_INK, Cell, Shown
+from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -253,8 +253,8 @@ def standard_assumptions(
     )
 
 
-@dataclass(frozen=True)
-class Certificate(Shown):
+@dataclass(frozen=True, repr=False)
+class Certificate(Shown, Brief):
     """What is claimed about the deployed policy, with which evidence, under which assumptions.
 
     A certificate that says "certified" while an interval exceeds the limit, or with more than delta

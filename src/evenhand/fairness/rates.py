@@ -22,6 +22,7 @@ import numpy as np
 from evenhand.contracts import Rate
 from evenhand.errors import InvalidInput
 from evenhand.registry import Registry
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, IntArray, LabelledSample
 
 __all__ = [
@@ -164,8 +165,8 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
     return rates
 
 
-@dataclass(frozen=True, eq=False)
-class GapConstraints:
+@dataclass(frozen=True, eq=False, repr=False)
+class GapConstraints(Brief):
     """The gaps between all pairs of groups for all rates, on one sample.
 
     Parameters

@@ -31,14 +31,15 @@ from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
 from evenhand.hypotheses.models import StoredModel, load_model, store_model
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.schema import Schema
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 MOST_PATHS = 6
 """So many accepting paths of a tree are told in words."""
 
 
-@dataclass(frozen=True)
-class Tree(Hypothesis):
+@dataclass(frozen=True, repr=False)
+class Tree(Hypothesis, Brief):
     """A decision tree as plain arrays, one entry per node; node 0 is the root.
 
     It says what the fitted scikit-learn tree says, bit for bit, without scikit-learn: features are

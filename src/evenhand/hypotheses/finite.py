@@ -24,6 +24,7 @@ from evenhand.hypotheses.common import (
     first_minimum,
     require_group,
 )
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 Rule = Callable[[FloatArray, GroupArray | None], BoolArray]
@@ -49,8 +50,8 @@ class TableBatch:
         return self.lookup[:, context].tobytes()
 
 
-@dataclass(frozen=True)
-class TableRow(Hypothesis):
+@dataclass(frozen=True, repr=False)
+class TableRow(Hypothesis, Brief):
     """Accept some of finitely many contexts; features[:, 0] is the context's number.
 
     Parameters

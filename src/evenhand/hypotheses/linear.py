@@ -35,6 +35,7 @@ from evenhand.hypotheses.common import (
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Cuts
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 WORTH_A_CALL = 20_000
@@ -96,8 +97,8 @@ def scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
     return total
 
 
-@dataclass(frozen=True)
-class LinearRule(Hypothesis):
+@dataclass(frozen=True, repr=False)
+class LinearRule(Hypothesis, Brief):
     """Accept iff a weighted sum of the columns is at least a threshold.
 
     Parameters

@@ -34,7 +34,7 @@ from evenhand.learners.storage import DataRecord, storable, stored_as, stored_fi
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
 from evenhand.schema import Schema, is_frame
-from evenhand.shown import INK, Shown
+from evenhand.shown import INK, Brief, Shown
 from evenhand.words import (
     BoolArray,
     Decisions,
@@ -103,8 +103,8 @@ class Epoch:
         return self.policy
 
 
-@dataclass(frozen=True)
-class LearnerReport:
+@dataclass(frozen=True, repr=False)
+class LearnerReport(Brief):
     """For a human: where the learner stands, and what every epoch took.
 
     Parameters

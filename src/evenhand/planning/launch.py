@@ -7,6 +7,7 @@ over a class enters every bound as ln(M / delta) alone; a class of M rules is th
 the m rules of the population with delta m / M.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -284,9 +285,7 @@ def simulate_runs(
     # from the first epoch to the horizon, dense at both ends
     grid = np.r_[np.geomspace(min(100, horizon), horizon, POINTS), np.linspace(1, horizon, 24)]
     rounds = np.unique(grid.round())
-    columns: dict[str, list[FloatArray | float]] = {
-        name: [] for name in ("cost", "weight", "audit", "gap", "worst_gap", "audited", "promised")
-    }
+    columns: dict[str, list[FloatArray | float]] = defaultdict(list)
     for seed in seeds:
         run = simulate(learner, world, horizon, seed, terms.limit)
         total = np.cumsum(run.lengths * run.losses)
@@ -316,34 +315,28 @@ def launched(
     """The learner that is to be launched, and the people it is played on: the class itself on the
     table itself where that is affordable, else the rules of the population on its kinds of people.
     """
-    table = planned.table
+    rules, table = planned.learnable, planned.table
     if table is None or not table.affordable(terms.horizon):
-        return certified_learner(planned, terms), planned.world
+        delta = share_of_delta(planned, terms, len(rules))
+        return certified_learner(terms, rules, delta), planned.world
     optimum = planned.world.optimum(terms.limit, terms.rates, terms.prices)
     table.people.know_optimum(terms.limit, terms.rates, terms.prices, *optimum)
-    learner = CertifiedLearner(
-        table.hypotheses,
-        terms.rates,
-        terms.limit,
-        table.share * terms.failure_probability,
-        horizon=terms.horizon,
-        prices=terms.prices,
-        group_use=table.group_use,
-        audit_budget=terms.audit_budget,
-        seed=0,
-    )
-    return learner, table.people
+    delta = table.share * terms.failure_probability
+    return certified_learner(terms, table.hypotheses, delta, table.group_use), table.people
 
 
-def certified_learner(planned: PlannedPopulation, terms: LaunchTerms) -> CertifiedLearner:
-    """The learner that is to be launched, on the rules of the population."""
+def certified_learner(
+    terms: LaunchTerms, rules: HypothesisClass, delta: float, group_use: GroupUse = "certify_only"
+) -> CertifiedLearner:
+    """The learner that is to be launched, with a class and the delta that it may spend."""
     return CertifiedLearner(
-        planned.learnable,
+        rules,
         terms.rates,
         terms.limit,
-        share_of_delta(planned, terms, len(planned.learnable)),
+        delta,
         horizon=terms.horizon,
         prices=terms.prices,
+        group_use=group_use,
         audit_budget=terms.audit_budget,
         seed=0,
     )
@@ -402,20 +395,17 @@ def forecast(planned: PlannedPopulation, terms: LaunchTerms) -> tuple[RateForeca
     Nothing is simulated: the regression is right, costs and gaps are known, and every process
     starts from nothing.
     """
-    learner, world = certified_learner(planned, terms), planned.world
+    world, known = planned.world, planned.learnable
+    learner = certified_learner(terms, known, share_of_delta(planned, terms, len(known)))
     groups = world.population_sample().groups
     rules = [row for row in world.accepts if row.any() and not row.all()]
     if not rules:
         return ()
     pairs = len(terms.rates) * len(groups) * (len(groups) - 1) // 2
     accepts = np.array([np.ones(len(world)), np.zeros(len(world)), *rules], dtype=np.float64)
-    false_accept, false_reject = (
-        float(np.max(price)) for price in (terms.prices.false_accept, terms.prices.false_reject)
-    )
+    bad, good = float(np.max(terms.prices.false_accept)), float(np.max(terms.prices.false_reject))
     negative = 1.0 - world.positive_rate
-    cost = accepts @ (
-        world.probability * (negative * false_accept - world.positive_rate * false_reject)
-    )
+    cost = accepts @ (world.probability * (negative * bad - world.positive_rate * good))
     delta = (1.0 - LATER_GROUPS) * learner.guarantee.share(1)
     thresholds = BettingBound(groups, terms.rates, len(rules), delta).pair_thresholds.T
     # nothing is known of a rule's gap, and the two constants have none
@@ -632,13 +622,11 @@ class _Launch:
             return self._advice_without_gain()
         if self.answer == "worth it" and share >= HELD_BACK:
             return ()
-        limits = (replace(terms, limit=terms.limit * k) for k in WIDER if terms.limit * k <= 1)
-        horizons = (
-            replace(terms, horizon=int(terms.horizon * k))
-            for k in LONGER
-            if terms.horizon * k <= MOST_ROUNDS
-        )
-        wider, longer = (next(filter(self._succeeds, tried), None) for tried in (limits, horizons))
+        own, volume = terms.limit, terms.horizon
+        limits = (replace(terms, limit=own * k) for k in WIDER if own * k <= 1)
+        volumes = (int(volume * k) for k in LONGER if volume * k <= MOST_ROUNDS)
+        wider = next(filter(self._succeeds, limits), None)
+        longer = next(filter(self._succeeds, (replace(terms, horizon=n) for n in volumes)), None)
         sentences = []
         if share < HELD_BACK:
             little = share < NOTHING or np.median(self.runs.weight[:, -1]) < NOTHING * HELD_BACK

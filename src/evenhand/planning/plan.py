@@ -3,7 +3,7 @@ that say so.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from evenhand.contracts import Json, Params
 from evenhand.learners.certified.forecast import RateForecast, sentences
-from evenhand.shown import BAND, INK, LIMIT, Brief, Cell, Shown
+from evenhand.shown import BAND, INK, LIMIT, Brief, Cell, Shown, plain_fields
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Curve(Brief):
         dict
             Three lists.
         """
-        return {"mean": self.mean.tolist(), "low": self.low.tolist(), "high": self.high.tolist()}
+        return plain_fields(self)
 
 
 @dataclass(frozen=True)
@@ -276,16 +276,9 @@ class Course:
         dict
             One entry per field; what is not known is null.
         """
-        return {
-            "name": self.name,
-            "explored": self.explored if isfinite(self.explored) else None,
-            "promised": self.promised,
-            "infeasible": self.infeasible,
-            "regret": None if self.regret is None else asdict(self.regret),
-            "total_cost": None if self.total is None else asdict(self.total),
-            "worst_gap": self.worst_gap,
-            "cost": None if self.cost is None else self.cost.to_json(),
-        }
+        document = plain_fields(self)
+        document["total_cost"] = document.pop("total")
+        return document
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,32 +489,9 @@ class LaunchPlan(Shown):
         dict
             One entry per field, "outlook" and "assumptions".
         """
-        plain = (
-            "limit", "failure_probability", "horizon", "per_day", "lives", "constant",
-            "constant_cost", "best_cost", "free_cost", "full_weight", "saving_share", "break_even",
-            "final_share", "answer", "verdict",
-        )  # fmt: skip
-        records = (
-            "audited", "audited_bad", "bill", "bill_beyond_constant", "half", "full", "saving"
-        )  # fmt: skip
-        # numbers that are too large to be counted become null
-        forecasts = [
-            {
-                name: None if isinstance(value, float) and not isfinite(value) else value
-                for name, value in asdict(one).items()
-            }
-            for one in self.forecast
-        ]
         return {
-            **{name: getattr(self, name) for name in plain},
-            "population": dict(self.population),
+            **plain_fields(self),
             "prices": {"false_accept": self.prices[0], "false_reject": self.prices[1]},
-            **{name: asdict(getattr(self, name)) for name in records},
-            "advice": list(self.advice),
-            "rounds": self.rounds.tolist(),
-            **{name: getattr(self, name).to_json() for name in ("weight", "audit", "gap")},
-            "courses": [course.to_json() for course in self.courses],
-            "forecast": forecasts,
             "outlook": list(self.outlook),
             "assumptions": list(ASSUMPTIONS),
         }

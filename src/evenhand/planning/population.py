@@ -15,6 +15,7 @@ rates, so a limit costs something; shifts of 0 are the easy case in which no thr
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import sqrt
 from typing import TypeVar, cast
 
@@ -139,31 +140,21 @@ class PlannedPopulation:
     def denominators(self, rates: tuple[Rate, ...]) -> FloatArray:
         """(rates, groups): P[a = j, in the denominator of the rate]."""
         table = self.world.population_sample()
+        mass = [table.weight * rate.in_denominator(table.label) for rate in rates]
         return np.array(
-            [
-                [
-                    (table.weight * rate.in_denominator(table.label))[table.group == group].sum()
-                    for group in table.groups
-                ]
-                for rate in rates
-            ]
+            [[one[table.group == group].sum() for group in table.groups] for one in mass]
         )
 
     def facts(self) -> Json:
         """What a plan says about its population, as plain values."""
         table = self.world.population_sample()
-        members = {group: table.group == group for group in table.groups}
-        mass = {group: float(table.weight[mine].sum()) for group, mine in members.items()}
-        bad = {
-            group: float(table.weight[mine & (table.label == -1)].sum())
-            for group, mine in members.items()
-        }
-        return {
-            "source": self.source,
-            "group_shares": {str(group): share for group, share in mass.items()},
-            "bad_rates": {str(group): bad[group] / mass[group] for group in mass},
-            "rules": self.rules,
-        }
+        shares, bad_rates = {}, {}
+        for group in table.groups:
+            mine = table.group == group
+            shares[str(group)] = share = float(table.weight[mine].sum())
+            bad_rates[str(group)] = float(table.weight[mine & (table.label == -1)].sum()) / share
+        facts = {"source": self.source, "group_shares": shares, "bad_rates": bad_rates}
+        return {**facts, "rules": self.rules}
 
 
 def from_numbers(
@@ -339,22 +330,16 @@ def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) 
         raise InvalidInput(
             "the score has the same value for everybody; there is nothing to decide by."
         )
-    place, shape = cells * _codes(sample) + code, (len(sample.groups), cells)
-    good, bad = (
-        np.bincount(place, sample.weight * (sample.label == y), shape[0] * cells)
-        .astype(np.float64)
-        .reshape(shape)
-        for y in (1, -1)
+    place, groups = cells * _codes(sample) + code, len(sample.groups)
+    counts = (
+        np.bincount(place, sample.weight * (sample.label == y), groups * cells) for y in (1, -1)
     )
+    good, bad = (count.astype(np.float64).reshape(groups, cells) for count in counts)
     return binned(good, bad, list(sample.groups), group_use, "table")
 
 
 def _rows(
-    sample: LabelledSample,
-    fair: FairCSC,
-    terms: LaunchTerms,
-    most: int,
-    cut: LabelledSample | None,
+    sample: LabelledSample, fair: FairCSC, terms: LaunchTerms, most: int, cut: LabelledSample | None
 ) -> tuple[Discrete, BoolArray | None]:
     """All rows; those that no rule of the plan tells apart are one kind of people. And which of its
     rules a learner can have.
@@ -483,9 +468,15 @@ def binned(
     labels = np.empty(len(groups), dtype=object)
     labels[:] = groups
     group = np.repeat(labels if len({type(g) for g in groups}) > 1 else np.array(groups), bins)
-    table = (
-        _pairs(count, bins) if group_use == "decide" else np.tile(_cuts(bins, bins - 1), (1, count))
-    )
+    if group_use == "decide":
+        # every combination of one cut per group (constants of a group included), on a grid coarse
+        # enough for MOST_RULES
+        inner = _cuts(bins, max(3, int(MOST_RULES ** (1 / count))) - 2)
+        cuts = np.vstack([np.ones((1, bins), bool), inner, np.zeros((1, bins), bool)])
+        table = np.array([np.concatenate(chosen) for chosen in product(cuts, repeat=count)])
+        table = table[table.any(axis=1) & ~table.all(axis=1)]
+    else:
+        table = np.tile(_cuts(bins, bins - 1), (1, count))
     return Discrete(mass / mass.sum(), rate, group, table, name=name)
 
 
@@ -493,21 +484,6 @@ def _cuts(bins: int, cuts: int) -> BoolArray:
     """(cuts, bins): accept from a bin on; neither everybody nor nobody."""
     places = np.unique(np.linspace(1, bins - 1, cuts).round().astype(int))
     return np.asarray(np.arange(bins) >= places[:, np.newaxis])
-
-
-def _pairs(groups: int, bins: int) -> BoolArray:
-    """Every combination of one cut per group (constants of a group included), on a grid coarse
-    enough for MOST_RULES.
-    """
-    per_group = max(3, int(MOST_RULES ** (1 / groups)))
-    cuts = np.vstack(
-        [np.ones((1, bins), bool), _cuts(bins, per_group - 2), np.zeros((1, bins), bool)]
-    )
-    grid = np.stack(np.meshgrid(*[np.arange(len(cuts))] * groups, indexing="ij"), axis=-1).reshape(
-        -1, groups
-    )
-    table = np.concatenate([cuts[grid[:, j]] for j in range(groups)], axis=1)
-    return np.asarray(table[(table.any(axis=1)) & (~table.all(axis=1))])
 
 
 def paid_rules(rules: int | None, default: int, world: Discrete) -> int:

@@ -21,6 +21,7 @@ from evenhand.canonical import canonical_digest
 from evenhand.contracts import Batch, GroupUse, Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput
 from evenhand.schema import Schema
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, as_features, as_group
 
 ANY_WIDTH, NO_WIDTH = 0, -1
@@ -97,8 +98,8 @@ class DeployedPolicy(Policy, Protocol):
         return float(self.acceptance_of_checked(person, group)[0])
 
 
-@dataclass(frozen=True)
-class Mixture(DeployedPolicy):
+@dataclass(frozen=True, repr=False)
+class Mixture(DeployedPolicy, Brief):
     """A probability distribution over hypotheses: draw one, then do as it says.
 
     Parameters

@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike
 from evenhand.contracts import Hypothesis
 from evenhand.errors import InvalidInput
 from evenhand.policies.mixture import Mixture
+from evenhand.shown import Brief
 from evenhand.words import FloatArray
 
 Thing = TypeVar("Thing")
 
 
-@dataclass(frozen=True)
-class PolicyWeights:
+@dataclass(frozen=True, repr=False)
+class PolicyWeights(Brief):
     """Weights Q over policies; what is missing to a sum of one belongs to the best policy pi_0.
 
     Parameters

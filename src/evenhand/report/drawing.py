@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.errors import EvenhandError, install_hint
+from evenhand.errors import install_hint
+from evenhand.shown import imported
 from evenhand.words import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -29,8 +29,19 @@ Dash = str | tuple[float, tuple[float, ...]]
 DrawOptions = dict[str, Any]
 """Keyword arguments of a function of matplotlib."""
 INK, MUTED, RULE, ALARM = "#1b1f24", "#5c636b", "#d9dce0", "#c4400c"
-STYLE: "dict[RcKeyType, Any]" = {
+PLAIN: "dict[RcKeyType, Any]" = {
     "font.size": 10.5,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.linewidth": 0.6,
+}
+"""What the figures of all modules share."""
+STYLE: "dict[RcKeyType, Any]" = {
+    **PLAIN,
     "axes.titlesize": 11.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
@@ -43,14 +54,7 @@ STYLE: "dict[RcKeyType, Any]" = {
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
     "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
     "svg.hashsalt": "evenhand",  # the same figure gives the same SVG
 }
 
@@ -63,6 +67,11 @@ class Look:
     dark: str
     dash: Dash = "-"
     width: float = 1.8
+
+    @property
+    def line(self) -> DrawOptions:
+        """The line as matplotlib draws it."""
+        return {"color": self.colour, "linestyle": self.dash, "linewidth": self.width}
 
 
 LOOKS: Mapping[str, Look] = {
@@ -124,14 +133,8 @@ PURPOSES = {
 def require(*packages: str) -> None:
     """Raise an error that names the extra to install if one of the packages is missing."""
     for package in packages:
-        try:
-            import_module(package)
-        except ImportError as error:
-            purpose, extra = PURPOSES[package]
-            raise EvenhandError(
-                f"{purpose} needs {package}, which is not installed.",
-                hint=install_hint(extra),
-            ) from error
+        purpose, extra = PURPOSES[package]
+        imported(package, purpose, install_hint(extra))
 
 
 def draw_panels(panels: Sequence[Panel], columns: int, size: tuple[float, float]) -> "Figure":
@@ -217,7 +220,7 @@ def draw_band(axes: "Axes", x: FloatArray, curves: Iterable[FloatArray], look: L
     """A line within a band; the curves are the line, and the lower and upper end of the band."""
     line, low, high = curves
     axes.fill_between(x, low, high, color=look.colour, alpha=0.16, linewidth=0)
-    axes.plot(x, line, color=look.colour, linestyle=look.dash, linewidth=look.width)
+    axes.plot(x, line, **look.line)
 
 
 def mean_and_middle(runs: FloatArray) -> FloatArray:
@@ -237,11 +240,9 @@ def step_corners(rounds: IntArray, values: FloatArray, start: float) -> FloatArr
 
 def logarithmic_rounds(axes: "Axes", start: float, rounds: int) -> None:
     """A logarithmic axis of rounds, with numbers such as 20k."""
-    axes.set_xscale("log")
-    axes.set_xlim(start, rounds)
+    axes.set(xscale="log", xlim=(start, rounds), xlabel="round")
     axes.xaxis.set_major_formatter(lambda value, _: short_number(value))
     axes.xaxis.set_minor_formatter(lambda *_: "")
-    axes.set_xlabel("round")
 
 
 def short_number(value: float) -> str:
@@ -266,40 +267,31 @@ def short_numbers(axes: "Axes") -> None:
 def title_with_note(axes: "Axes", title: str, colour: str, note: str) -> None:
     """A coloured title, and a smaller line of text below it."""
     axes.set_title(title, color=colour, pad=18)
-    axes.annotate(
-        note,
-        (0.0, 1.0),
-        xycoords="axes fraction",
-        xytext=(0, 5),
-        textcoords="offset points",
-        fontsize=9,
-        color=MUTED,
-    )
+    write_at(axes, note, (0.0, 1.0), (0, 5), xycoords="axes fraction", color=MUTED)
+
+
+def write_at(
+    axes: "Axes", text: str, at: tuple[float, float], offset: tuple[float, float], **options: Any
+) -> None:
+    """A text so many points away from a place; the place is in the units of the data, unless
+    `xycoords` says otherwise.
+    """
+    options = {"fontsize": 9, **options}
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", **options)
 
 
 def label_beside(axes: "Axes", at: tuple[float, float], text: str, colour: str) -> None:
     """A text to the right of a point, which is given in the units of the data."""
-    axes.annotate(
-        text, at, xytext=(4, 0), textcoords="offset points", va="center", color=colour, fontsize=9
-    )
+    write_at(axes, text, at, (4, 0), va="center", color=colour)
 
 
 def label_at_right(
     axes: "Axes", height: float, text: str, colour: str, *, bold: bool = False
 ) -> None:
     """A text to the right of the axes, at a height given in the units of the data."""
-    axes.annotate(
-        text,
-        (1.0, height),
-        xycoords=("axes fraction", "data"),
-        xytext=(5, 0),
-        textcoords="offset points",
-        va="center",
-        color=colour,
-        fontsize=9,
-        fontweight="bold" if bold else "normal",
-        linespacing=1.05,
-    )
+    weight, at = "bold" if bold else "normal", ("axes fraction", "data")
+    options: DrawOptions = dict(va="center", color=colour, fontweight=weight, linespacing=1.05)
+    write_at(axes, text, (1.0, height), (5, 0), xycoords=at, **options)
 
 
 def label_line_ends(axes: "Axes", ends: Mapping[str, float], chosen: Mapping[str, Look]) -> None:
@@ -315,8 +307,9 @@ def label_line_ends(axes: "Axes", ends: Mapping[str, float], chosen: Mapping[str
     places = spread_apart(np.array([min(spot, 1.0) for spot, *_ in spots]), 0.07)
     for (spot, name, value), place in zip(spots, places, strict=True):
         colour, leaves = chosen[name].colour, spot > 1.0
-        line: DrawOptions = {"arrowstyle": "-", "color": colour, "linewidth": 0.8}
-        line |= {"shrinkA": 0, "shrinkB": 1, "relpos": (0, 0.5)}
+        line: DrawOptions = dict(
+            arrowstyle="-", linewidth=0.8, shrinkA=0, shrinkB=1, relpos=(0, 0.5)
+        )
         axes.annotate(
             f"{name} \u2191 {short_number(float(f'{value:.2g}'))}" if leaves else name,
             (1.0, min(spot, 1.0)),
@@ -327,7 +320,7 @@ def label_line_ends(axes: "Axes", ends: Mapping[str, float], chosen: Mapping[str
             fontsize=9.5,
             va="center",
             fontweight="bold" if chosen[name].width > 2 else "normal",
-            arrowprops=None if leaves else line,
+            arrowprops=None if leaves else {"color": colour, **line},
         )
 
 

@@ -55,13 +55,12 @@ def plan_figure(plan: LaunchPlan) -> "Figure":
     >>> [axes.get_title(loc="left") for axes in plan_figure(plan).axes][1:]
     ['What each way to decide costs', 'Accepted by the audit coin']
     """
-    panels = [
-        drawing.Panel(partial(draw_plan_weight, plan=plan), "Certified weight by round"),
-        drawing.Panel(partial(draw_plan_cost, plan=plan), "Cost of each way to decide by round"),
-        drawing.Panel(
-            partial(draw_plan_audits, plan=plan), "Share of people who are audited by round"
-        ),
-    ]
+    drawn = {
+        "Certified weight by round": draw_plan_weight,
+        "Cost of each way to decide by round": draw_plan_cost,
+        "Share of people who are audited by round": draw_plan_audits,
+    }
+    panels = [drawing.Panel(partial(draw, plan=plan), label) for label, draw in drawn.items()]
     return drawing.draw_panels(panels, 3, PANEL)
 
 
@@ -71,27 +70,17 @@ def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
     curves = (plan.weight.mean, plan.weight.low, plan.weight.high)
     drawing.draw_band(axes, plan.rounds, curves, replace(LEARNED, width=2.6))
     for milestone, name in ((plan.half, "half"), (plan.full, "95%")):
-        axes.axhline(
-            milestone.share, color=drawing.MUTED, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1
-        )
+        line: drawing.DrawOptions = {"linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 1}
+        axes.axhline(milestone.share, color=drawing.MUTED, **line)
         if milestone.round is not None:
             at = (milestone.round, milestone.share)
             axes.plot(*at, marker="o", markersize=6, color=drawing.INK, zorder=6)
-            axes.annotate(
-                f"{name}: {milestone.round:,}",
-                at,
-                xytext=(-8, 6),
-                textcoords="offset points",
-                ha="right",
-                fontsize=9.5,
-                color=drawing.INK,
-                zorder=7,
-            )
+            written: drawing.DrawOptions = {"ha": "right", "fontsize": 9.5, "zorder": 7}
+            text = f"{name}: {milestone.round:,}"
+            drawing.write_at(axes, text, at, (-8, 6), color=drawing.INK, **written)
     if plan.half.round is None and plan.forecast and plan.forecast[0].half is None:
-        forecast = "\n".join(
-            line for text in plan.outlook for line in wrap(f"Forecast: {text}", 44)
-        )
-        axes.annotate(forecast, (0.03, 0.88), **WARNING)
+        lines = [words for text in plan.outlook for words in wrap(f"Forecast: {text}", 44)]
+        axes.annotate("\n".join(lines), (0.03, 0.88), **WARNING)
     axes.set_title("How much of the learned policy is certified")
     axes.set_ylabel("share of its full weight")
 
@@ -99,24 +88,20 @@ def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
 def draw_plan_cost(axes: "Axes", plan: LaunchPlan) -> None:
     """Cost beyond the best policy within the limit; a line below the best constant's paid off."""
     constant = plan.constant.replace("ing everybody", " everybody")
-    chosen = drawing.looks(course.name for course in plan.courses) | {
-        constant: drawing.LOOKS["accept-all"]
-    }
-    ends = {}
-    best = plan.rounds * plan.best_cost
+    chosen = drawing.looks(course.name for course in plan.courses)
+    chosen[constant] = drawing.LOOKS["accept-all"]
+    ends, best = {}, plan.rounds * plan.best_cost
     for course in plan.courses:
         if course.cost is not None:
             cost = np.array([course.cost.mean, course.cost.low, course.cost.high]) - best
             drawing.draw_band(axes, plan.rounds, cost, chosen[course.name])
             ends[course.name] = float(cost[0, -1])
     cost, look = plan.rounds * (plan.constant_cost - plan.best_cost), chosen[constant]
-    axes.plot(plan.rounds, cost, color=look.colour, linewidth=look.width, linestyle=look.dash)
+    axes.plot(plan.rounds, cost, **look.line)
     ends[constant] = float(cost[-1])
-    axes.set_xlim(0, plan.horizon)
     own = [end for name, end in ends.items() if name in ("certified", constant)]
-    axes.set_ylim(0, max(1.25 * max(own), 1e-9))
-    axes.set_title("What each way to decide costs")
-    axes.set_xlabel("people so far")
+    axes.set(xlim=(0, plan.horizon), ylim=(0, max(1.25 * max(own), 1e-9)))
+    axes.set(title="What each way to decide costs", xlabel="people so far")
     axes.set_ylabel(f"{plan.unit} so far, beyond the best\npolicy within the limit")
     drawing.short_numbers(axes)
     drawing.label_line_ends(axes, ends, chosen)
@@ -131,29 +116,22 @@ def draw_plan_audits(axes: "Axes", plan: LaunchPlan) -> None:
     share_of_people(axes, plan)
     curves = (plan.audit.mean, plan.audit.low, plan.audit.high)
     drawing.draw_band(axes, plan.rounds, curves, drawing.Look(drawing.INK, drawing.INK, width=2.0))
-    axes.set_title("Accepted by the audit coin")
-    axes.set_ylabel("share of the people")
+    axes.set(title="Accepted by the audit coin", ylabel="share of the people")
     total = (
         f"in all {plan.audited.mean:,.0f} people,\n{plan.audited_bad.mean:,.0f} of them bad:\n"
         f"a bill of {plan.bill.mean:,.0f}"
     )
-    in_axes: drawing.DrawOptions = {
-        "xycoords": "axes fraction",
-        "fontsize": 9.5,
-        "color": drawing.INK,
-    }
-    if plan.audit.mean[-1] > 0.5:
-        axes.annotate(total, (0.03, 0.05), va="bottom", ha="left", **in_axes)
-    else:
-        axes.annotate(total, (0.97, 0.95), va="top", ha="right", **in_axes)
+    corners = (((0.97, 0.95), "top", "right"), ((0.03, 0.05), "bottom", "left"))
+    corner, va, ha = corners[bool(plan.audit.mean[-1] > 0.5)]  # the one that the curve leaves free
+    ink: drawing.DrawOptions = {"fontsize": 9.5, "color": drawing.INK}
+    axes.annotate(total, corner, va=va, ha=ha, xycoords="axes fraction", **ink)
 
 
 def share_of_people(axes: "Axes", plan: LaunchPlan) -> None:
     """Axes for a share from 0 to 1 by the number of people so far."""
     start = float(plan.rounds[plan.rounds >= min(100, plan.horizon / 2)][0])
     drawing.logarithmic_rounds(axes, start, plan.horizon)
-    axes.set_xlabel("people so far")
-    axes.set_ylim(0, 1.04)
+    axes.set(xlabel="people so far", ylim=(0, 1.04))
 
 
 def evaluation_figure(evaluation: Evaluation) -> "Figure":
@@ -185,18 +163,15 @@ def evaluation_figure(evaluation: Evaluation) -> "Figure":
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['Within the limit', 'What it would cost']
     """
+    draw_gap = partial(draw_estimated_gap, evaluation=evaluation)
     panels = [
-        *(
-            drawing.Panel(
-                partial(draw_estimated_gap, evaluation=evaluation, number=number),
-                f"Estimated gap {gap.name} by row of the log",
-            )
-            for number, gap in enumerate(evaluation.gaps)
-        ),
         drawing.Panel(
-            partial(draw_estimated_loss, evaluation=evaluation), "Estimated loss by row of the log"
-        ),
+            partial(draw_gap, number=number), f"Estimated gap {gap.name} by row of the log"
+        )
+        for number, gap in enumerate(evaluation.gaps)
     ]
+    draw_loss = partial(draw_estimated_loss, evaluation=evaluation)
+    panels.append(drawing.Panel(draw_loss, "Estimated loss by row of the log"))
     return drawing.draw_panels(panels, min(len(panels), 3), PANEL)
 
 
@@ -209,18 +184,11 @@ def draw_estimated_gap(axes: "Axes", evaluation: Evaluation, number: int) -> Non
     draw_interval(axes, evaluation.course.rows, curve)
     top = max(3.0 * limit, 1.3 * float(np.abs(curve[-1, 1:]).max()), 0.05)
     axes.set_ylim(-top, top)
-    axes.annotate(
-        f"limit {limit:g}",
-        (0.02, limit),
-        xycoords=("axes fraction", "data"),
-        xytext=(0, 4),
-        textcoords="offset points",
-        fontsize=9.5,
-        color=drawing.ALARM,
-    )
+    written: drawing.DrawOptions = {"xycoords": ("axes fraction", "data"), "fontsize": 9.5}
+    text = f"limit {limit:g}"
+    drawing.write_at(axes, text, (0.02, limit), (0, 4), color=drawing.ALARM, **written)
     titles = {"within": "Within the limit", "above": "Above the limit"}
-    axes.set_title(titles.get(gap.stands(limit), "Not shown"))
-    axes.set_ylabel(f"gap {gap.name}")
+    axes.set(title=titles.get(gap.stands(limit), "Not shown"), ylabel=f"gap {gap.name}")
 
 
 def draw_estimated_loss(axes: "Axes", evaluation: Evaluation) -> None:
@@ -230,8 +198,7 @@ def draw_estimated_loss(axes: "Axes", evaluation: Evaluation) -> None:
     spread = max(2.5 * float(curve[-1, 2] - curve[-1, 1]), 1e-3)
     middle = float(curve[-1, 1:].mean())
     axes.set_ylim(max(0.0, middle - spread), middle + spread)
-    axes.set_title("What it would cost")
-    axes.set_ylabel("loss per person")
+    axes.set(title="What it would cost", ylabel="loss per person")
 
 
 def draw_interval(axes: "Axes", rows: FloatArray, curve: FloatArray) -> None:

@@ -169,23 +169,18 @@ def page(report: Report) -> str:
     comparison = report.comparison
     names = [learner.name for learner in comparison.learners]
     population = comparison.environment.get("environment", "a population")
-    drawings = {
-        "regret": _drawn(regret_panels(comparison), PANEL, "r"),
-        "gaps": _drawn(gap_panels(comparison), SMALL, "g"),
-        "certified": [],
-        "in_sample": [],
-        "promise_cost": [],
-        "tradeoff": [],
+    certified, cost, longer = certified_runs(comparison), report.promise_cost, report.tradeoff
+    panels = {
+        "regret": (regret_panels(comparison), PANEL),
+        "gaps": (gap_panels(comparison), SMALL),
+        "certified": (certified and certified_panels(comparison, certified), WIDE),
+        "in_sample": (certified and in_sample_panels(comparison, certified), SQUARE),
+        "promise_cost": (cost and [promise_cost_panel(cost)], (6.4, 4.2)),
+        "tradeoff": (longer and tradeoff_panels(longer), PANEL),
     }
-    certified = certified_runs(comparison)
-    if certified is not None:
-        drawings["certified"] = _drawn(certified_panels(comparison, certified), WIDE, "c")
-        drawings["in_sample"] = _drawn(in_sample_panels(comparison, certified), SQUARE, "i")
-    if report.promise_cost is not None:
-        panel = promise_cost_panel(report.promise_cost)
-        drawings["promise_cost"] = _drawn([panel], (6.4, 4.2), "p")
-    if report.tradeoff is not None:
-        drawings["tradeoff"] = _drawn(tradeoff_panels(report.tradeoff), PANEL, "t")
+    drawings = {
+        name: _drawn(drawn or [], size, prefix=name[0]) for name, (drawn, size) in panels.items()
+    }
     return _render(
         "comparison.html",
         title=f"evenhand: {len(names)} learners on {population}",

@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.faircsc import Frontier
 from evenhand.faircsc.frontier import convex_hull
 from evenhand.fairness.rates import Rate
-from evenhand.report.drawing import DrawOptions, require
+from evenhand.report.drawing import PLAIN, DrawOptions, require
 from evenhand.words import FloatArray, Group
 
 if TYPE_CHECKING:
@@ -24,36 +24,19 @@ if TYPE_CHECKING:
 
 GREEN, RED, BLUE, GREY = "#009E73", "#D55E00", "#0072B2", "#595959"
 STYLE: "dict[RcKeyType, Any]" = {
-    "font.size": 10.5,
+    **PLAIN,
     "axes.titlesize": 12,
     "axes.labelsize": 11,
-    "legend.fontsize": 9.5,
-    "legend.frameon": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
     "figure.constrained_layout.w_pad": 0.12,
     "figure.constrained_layout.h_pad": 0.10,
 }
 
-OUTSIDE: DrawOptions = {
-    "facecolor": RED,
-    "alpha": 0.30,
-    "hatch": "...",
-    "edgecolor": "white",
-    "linewidth": 0.0,
-}
-WITHIN: DrawOptions = {"facecolor": GREEN, "alpha": 0.45, "edgecolor": GREEN, "linewidth": 1.2}
-WITHIN_LINE: DrawOptions = {
-    "color": GREEN,
-    "linewidth": 7,
-    "alpha": 0.6,
-    "solid_capstyle": "butt",
-    "zorder": 4,
-}
+OUTSIDE: DrawOptions = dict(facecolor=RED, alpha=0.30, hatch="...", edgecolor="white", linewidth=0)
+WITHIN: DrawOptions = dict(facecolor=GREEN, alpha=0.45, edgecolor=GREEN, linewidth=1.2)
+WITHIN_LINE: DrawOptions = dict(
+    color=GREEN, linewidth=7, alpha=0.6, solid_capstyle="butt", zorder=4
+)
 """How the parts of the region are drawn: outside the limit, within it, and without a width."""
 BELOW: DrawOptions = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13)}
 """Where a legend stands."""
@@ -137,7 +120,6 @@ def draw_region(
     rate: Rate,
     groups: tuple[Group, Group],
     priced: bool = False,
-    title: str = "",
 ) -> "Figure":
     """Draw which gaps and accuracies mixtures of a class reach, and what each limit costs.
 
@@ -155,8 +137,6 @@ def draw_region(
         The two groups; the gap is the rate of the second minus the rate of the first.
     priced : bool, default=False
         Whether costs are in units of prices. Otherwise they are errors, and accuracy is shown.
-    title : str, default=""
-        A title above both panels.
 
     Returns
     -------
@@ -202,8 +182,6 @@ def draw_region(
         for axes in (left, right):
             if max(map(abs, axes.get_ylim())) >= 1000:
                 axes.yaxis.set_major_formatter("{x:,.0f}")
-        if title:
-            figure.suptitle(title, fontsize=13, fontweight="bold")
     return figure
 
 
@@ -233,8 +211,7 @@ def _draw_reachable(axes: "Axes", picture: RegionPicture) -> None:
     x, y = region.T
     reach = min(1.12 * max(float(np.abs(x).max()), 1.6 * limit, 0.02), 1.08)
     margin = 0.07 * (float(np.ptp(y)) or 1e-3)
-    axes.set_xlim(-reach, reach)
-    axes.set_ylim(float(y.min()) - margin, float(y.max()) + margin)
+    axes.set(xlim=(-reach, reach), ylim=(float(y.min()) - margin, float(y.max()) + margin))
     found = "" if picture.exact else " (as far as found)"
     axes.set_title(f"What mixtures can reach{found}", loc="left")
     cost, accuracy = "cost per person (lower is better)", "accuracy: share of right decisions"
@@ -255,17 +232,11 @@ def _mark_points(axes: "Axes", picture: RegionPicture) -> None:
             (picture.reject_all, "v", 42, "white", "black", "reject everybody"),
         )
     ):
-        axes.scatter(
-            [gap],
-            [value],
-            marker=marker,
-            s=size,
-            facecolor=face,
-            edgecolor=edge,
-            linewidth=2.2 if face == "none" else 1.2,
-            zorder=5 + order,
-            label=f"{name} ({height} {_number(value)})",
+        width, text = 2.2 if face == "none" else 1.2, f"{name} ({height} {_number(value)})"
+        dot: DrawOptions = dict(
+            marker=marker, s=size, facecolor=face, edgecolor=edge, linewidth=width
         )
+        axes.scatter([gap], [value], zorder=5 + order, label=text, **dot)
 
 
 def _draw_price(axes: "Axes", picture: RegionPicture) -> None:

@@ -28,6 +28,7 @@ from evenhand.report.drawing import (
     INK,
     LOOKS,
     MUTED,
+    DrawOptions,
     Look,
     Panel,
     draw_band,
@@ -44,6 +45,7 @@ from evenhand.report.drawing import (
     title_with_note,
 )
 from evenhand.simulate import Comparison, LearnerRuns, PromiseCost, Tradeoff, Trail
+from evenhand.simulate.record import value_at
 from evenhand.simulate.study import Cell
 from evenhand.words import FloatArray
 
@@ -124,13 +126,10 @@ def draw_regret(axes: "Axes", comparison: Comparison) -> None:
     bands = [mean_and_middle(runs)[1:] for runs in learning or curves.values()]
     bottom, top = min(0.0, float(np.min(bands))), max(0.0, float(np.max(bands)))
     margin = 0.06 * (top - bottom or 1.0)
-    axes.set_ylim(bottom - margin, top + 2 * margin)
-    axes.set_xlim(0, comparison.rounds)
+    axes.set(ylim=(bottom - margin, top + 2 * margin), xlim=(0, comparison.rounds))
     axes.axhline(0.0, color=MUTED, linewidth=1.0, zorder=1)
-    axes.set_title("Regret so far")
-    axes.set_xlabel("round")
     best = f"the best policy\nwith a gap of at most {comparison.regret_gap:g}"
-    axes.set_ylabel(f"errors beyond {best}")
+    axes.set(title="Regret so far", xlabel="round", ylabel=f"errors beyond {best}")
     short_numbers(axes)
     ends = {name: float(runs[:, -1].mean()) for name, runs in curves.items()}
     label_line_ends(axes, ends, chosen)
@@ -144,11 +143,8 @@ def draw_log_regret(axes: "Axes", comparison: Comparison) -> None:
     means = {one.name: one.regret_curves(grid).mean(axis=0) for one in comparison.learners}
     shown = {name: np.where(mean > 0, mean, np.nan) for name, mean in means.items() if mean[-1] > 0}
     for name, mean in shown.items():
-        look = chosen[name]
-        axes.plot(grid, mean, color=look.colour, linestyle=look.dash, linewidth=look.width)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(start, stop)
+        axes.plot(grid, mean, **chosen[name].line)
+    axes.set(xscale="log", yscale="log", xlim=(start, stop))
     if shown:
         values = np.concatenate([mean[grid >= start] for mean in shown.values()])
         least, most = float(np.nanmin(values)), float(np.nanmax(values))
@@ -161,8 +157,7 @@ def draw_log_regret(axes: "Axes", comparison: Comparison) -> None:
         y = bottom * (top / bottom) ** 0.06 * (x / x[0]) ** power
         axes.plot(x, y, color=MUTED, linewidth=1.0, zorder=1)
         label_beside(axes, (x[1], y[1]), name, MUTED)
-    axes.set_title("The same on logarithmic axes")
-    axes.set_xlabel("round")
+    axes.set(title="The same on logarithmic axes", xlabel="round")
     axes.set_ylabel("regret (learners that end above zero)")
     label_line_ends(axes, {name: float(mean[-1]) for name, mean in shown.items()}, chosen)
 
@@ -202,11 +197,9 @@ def gap_panels(comparison: Comparison) -> list[Panel]:
     """The gaps of each learner, all on the same scale."""
     worst = max(run.worst_gap for learner in comparison.learners for run in learner.runs)
     top = 1.12 * max(worst, 1.25 * comparison.promise)
+    draw = partial(draw_gaps, comparison=comparison, top=top)
     return [
-        Panel(
-            partial(draw_gaps, learner=learner, comparison=comparison, top=top),
-            f"True gap by round: {learner.name}",
-        )
+        Panel(partial(draw, learner=learner), f"True gap by round: {learner.name}")
         for learner in comparison.learners
     ]
 
@@ -247,14 +240,12 @@ def draw_gaps(axes: "Axes", learner: LearnerRuns, comparison: Comparison, top: f
     axes.axhspan(promise, top, color=ALARM, alpha=0.09, linewidth=0, zorder=0)
     axes.axhline(promise, color=ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=4)
     for run in learner.runs:
-        x, y = step_corners(run.rounds, run.gaps, start)
-        axes.plot(x, y, color=look.colour, linewidth=0.7, alpha=0.45)
-    x, y = step_corners(worst.rounds, worst.gaps, start)
-    axes.plot(x, y, color=look.colour, linewidth=2.3, zorder=5, clip_on=False)
+        corners = step_corners(run.rounds, run.gaps, start)
+        axes.plot(*corners, color=look.colour, linewidth=0.7, alpha=0.45)
+    corners = step_corners(worst.rounds, worst.gaps, start)
+    axes.plot(*corners, color=look.colour, linewidth=2.3, zorder=5, clip_on=False)
     label_at_right(axes, promise, f"promise\n{promise:g}", ALARM)
-    axes.set_xscale("log")
-    axes.set_xlim(start, max(comparison.rounds, 1.1 * start))
-    axes.set_ylim(0.0, top)
+    axes.set(xscale="log", xlim=(start, max(comparison.rounds, 1.1 * start)), ylim=(0.0, top))
     axes.locator_params(axis="y", nbins=5)
     row = learner.summary(promise)
     if row.runs_above:
@@ -262,8 +253,7 @@ def draw_gaps(axes: "Axes", learner: LearnerRuns, comparison: Comparison, top: f
     else:
         verdict = f"never above, worst {row.worst_gap:.3f} ({row.runs} run{'s' * (row.runs > 1)})"
     title_with_note(axes, learner.name, look.colour, verdict)
-    axes.set_xlabel("round")
-    axes.set_ylabel("true gap")
+    axes.set(xlabel="round", ylabel="true gap")
 
 
 # the trade-off
@@ -296,12 +286,10 @@ def tradeoff_figure(measured: Tradeoff) -> "Figure":
 
 def tradeoff_panels(measured: Tradeoff) -> list[Panel]:
     """The excess gap against the horizon, then the cost."""
+    columns = {"excess_gap": "Excess gap", "cost": "Cost"}
     return [
-        Panel(
-            partial(draw_tradeoff, measured=measured, column="excess_gap"),
-            "Excess gap against the horizon",
-        ),
-        Panel(partial(draw_tradeoff, measured=measured, column="cost"), "Cost against the horizon"),
+        Panel(partial(draw_tradeoff, measured=measured, column=name), f"{what} against the horizon")
+        for name, what in columns.items()
     ]
 
 
@@ -316,27 +304,22 @@ def draw_tradeoff(axes: "Axes", measured: Tradeoff, column: str) -> None:
     for row, exponent in enumerate(measured.exponents):
         theory = -exponent if gap else min(2.0 * exponent, 1.0)
         slope = f"slope {measured.slope(row, column):+.2f} (theory {theory:+.2f})"
-        axes.plot(
-            np.array(measured.horizons),
-            values[row],
-            color=colours[row % 4],
-            linestyle=dashes[row % 4],
-            linewidth=2.2,
-            marker="o",
-            markersize=5,
-            label=f"\u03b1 = {exponent:.3g}: {slope}".replace("-", "\u2212"),
-        )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+        name = f"\u03b1 = {exponent:.3g}: {slope}".replace("-", "\u2212")
+        line = Look(colours[row % 4], "", dashes[row % 4], 2.2).line
+        horizons = np.array(measured.horizons)
+        axes.plot(horizons, values[row], **line, marker="o", markersize=5, label=name)
+    axes.set(xscale="log", yscale="log")
     if values.max() < 100 * values.min():
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_formatter(lambda *_: "")
         axis.set_major_formatter(lambda value, _: short_number(value))
-    axes.set_title("Exploring longer buys a smaller gap" if gap else "... and costs more")
     axes.set_xlabel("horizon T")
-    excess, cost = "worst gap in the set, beyond \u03b3", "exploration + regret in the set"
-    axes.set_ylabel(excess if gap else cost)
+    if gap:
+        axes.set_title("Exploring longer buys a smaller gap")
+        axes.set_ylabel("worst gap in the set, beyond \u03b3")
+    else:
+        axes.set(title="... and costs more", ylabel="exploration + regret in the set")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), handlelength=3.2)
 
 
@@ -345,12 +328,13 @@ def draw_tradeoff(axes: "Axes", measured: Tradeoff, column: str) -> None:
 
 def study_panels(cells: Sequence[Cell], limit: float) -> list[Panel]:
     """The true gap of every round in the worst run, then the mean cost so far."""
+    gap, cost = (
+        partial(draw_study_gap, cells=cells, limit=limit),
+        partial(draw_study_cost, cells=cells),
+    )
     return [
-        Panel(
-            partial(draw_study_gap, cells=cells, limit=limit),
-            "True gap of the deployed policy by round",
-        ),
-        Panel(partial(draw_study_cost, cells=cells), "Mean cost per person so far by round"),
+        Panel(gap, "True gap of the deployed policy by round"),
+        Panel(cost, "Mean cost per person so far by round"),
     ]
 
 
@@ -365,23 +349,15 @@ def draw_study_gap(axes: "Axes", cells: Sequence[Cell], limit: float) -> None:
     grid, chosen = study_grid(cells), looks(cell.learner for cell in cells)
     for cell in cells:
         look = chosen[cell.learner]
-        runs = []
-        for row in cell.rows:
-            gaps = np.asarray(row["curve_gap"])
-            epochs = np.minimum(np.searchsorted(row["curve_rounds"], grid), len(gaps) - 1)
-            runs.append(gaps[epochs])
-        axes.plot(
-            grid,
-            np.max(runs, axis=0),
-            color=look.colour,
-            linestyle=look.dash,
-            linewidth=look.width,
-            drawstyle="steps-post",
-            label=cell.learner,
-        )
+        runs = [
+            value_at(np.asarray(row["curve_rounds"]), np.asarray(row["curve_gap"]), grid)
+            for row in cell.rows
+        ]
+        worst = np.max(runs, axis=0)
+        axes.plot(grid, worst, **look.line, drawstyle="steps-post", label=cell.learner)
     axes.axhline(limit, color=ALARM, linestyle=(0, (4, 2)), linewidth=1.2)
-    axes.set_title("How far apart the groups were")
-    axes.set(xscale="log", xlabel="people decided about", ylabel="true gap, worst run")
+    axes.set(title="How far apart the groups were", xscale="log")
+    axes.set(xlabel="people decided about", ylabel="true gap, worst run")
     axes.set_ylim(bottom=0.0)
     # below the axes, where no curve is
     axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=3)
@@ -400,14 +376,13 @@ def draw_study_cost(axes: "Axes", cells: Sequence[Cell]) -> None:
             runs.append(np.interp(grid, rounds, total) / grid)
         look, mean = chosen[cell.learner], np.mean(runs, axis=0)
         lowest = min(lowest, float(mean.min()))
-        axes.plot(grid, mean, color=look.colour, linestyle=look.dash, linewidth=look.width)
+        axes.plot(grid, mean, **look.line)
     for level, name in ((constant, "better constant"), (optimum, "best fair policy in hindsight")):
         axes.axhline(level, color=MUTED, linestyle=(0, (1, 1.6)), linewidth=1.0)
         axes.text(grid[0], level, name, color=MUTED, fontsize=8, va="bottom")
     top = max(lowest + 1.6 * (constant - lowest), 1.02 * constant)
-    axes.set_title("What it cost")
-    axes.set(xscale="log", xlabel="people decided about", ylabel="cost per person so far")
-    axes.set_ylim(lowest - 0.1 * (top - lowest), top)
+    axes.set(title="What it cost", xscale="log", ylim=(lowest - 0.1 * (top - lowest), top))
+    axes.set(xlabel="people decided about", ylabel="cost per person so far")
 
 
 # what was certified and what was true
@@ -492,15 +467,11 @@ def certified_panels(comparison: Comparison, learner: LearnerRuns) -> list[Panel
 
 def trail_panels(trails: Sequence[Trail], limit: float, look: Look) -> list[Panel]:
     """The same for any trails."""
+    certified = partial(draw_certified, trails=trails, limit=limit, look=look)
+    weight = "Weight of the learned policy and of the audit coin by round"
     return [
-        Panel(
-            partial(draw_certified, trails=trails, limit=limit, look=look),
-            "Certified and true gap by round",
-        ),
-        Panel(
-            partial(draw_weight, trails=trails, look=look),
-            "Weight of the learned policy and of the audit coin by round",
-        ),
+        Panel(certified, "Certified and true gap by round"),
+        Panel(partial(draw_weight, trails=trails, look=look), weight),
     ]
 
 
@@ -540,23 +511,15 @@ def draw_certified(axes: "Axes", trails: Sequence[Trail], limit: float, look: Lo
     axes.axhline(limit, color=ALARM, linewidth=1.4, linestyle=(0, (4, 2)), zorder=3)
     for trail in trails:
         bold = trail is worst
-        x, certified = step_corners(trail.rounds, trail.certified, start)
-        axes.plot(
-            x,
-            certified,
-            color=BOUND,
-            linewidth=1.9 if bold else 0.7,
-            alpha=1 if bold else 0.35,
-            linestyle=(0, (5, 1.3)) if bold else "-",
-            zorder=4,
-        )
-        x, gap = step_corners(trail.rounds, trail.gap, start)
+        corners = step_corners(trail.rounds, trail.certified, start)
+        width, alpha, dash = (1.9, 1.0, (0, (5, 1.3))) if bold else (0.7, 0.35, "-")
+        axes.plot(*corners, color=BOUND, linewidth=width, alpha=alpha, linestyle=dash, zorder=4)
+        corners = step_corners(trail.rounds, trail.gap, start)
         width, alpha = (2.4, 1.0) if bold else (0.7, 0.4)
-        axes.plot(x, gap, color=look.colour, linewidth=width, alpha=alpha, zorder=5)
+        axes.plot(*corners, color=look.colour, linewidth=width, alpha=alpha, zorder=5)
     logarithmic_rounds(axes, start, rounds)
-    axes.set_ylim(0.0, top)
+    axes.set(ylim=(0.0, top), title="Certified below the limit, and truly below")
     axes.locator_params(axis="y", nbins=5)
-    axes.set_title("Certified below the limit, and truly below")
     axes.set_ylabel("|gap| of the policy of the round")
     # the labels of the three lines are kept apart
     upper = min(float(worst.certified[-1]), limit - 0.045 * top)
@@ -581,9 +544,8 @@ def draw_weight(axes: "Axes", trails: Sequence[Trail], look: Look) -> None:
         label_at_right(axes, float(runs[:, -1].mean()), name, line.colour, bold=column == "weight")
     axes.axhline(0.5, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
     logarithmic_rounds(axes, start, rounds)
-    axes.set_ylim(-0.02, 1.04)
+    axes.set(ylim=(-0.02, 1.04), ylabel="share of the policy")
     axes.set_title("Evidence moves weight to the learned policy")
-    axes.set_ylabel("share of the policy")
 
 
 # the gap on the gathered labels against the true gap
@@ -654,19 +616,10 @@ def draw_in_sample(
     axes.axhline(limit, color=ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=2)
     axes.axvline(limit, color=ALARM, linewidth=0.9, linestyle=(0, (1, 2)), zorder=2)
     measured, true, rounds = in_sample_points(learner)
-    axes.scatter(
-        np.minimum(measured, top),
-        true,
-        s=12 + 60 * (rounds / rounds.max(initial=1.0)) ** 0.5,
-        color=look.colour,
-        alpha=0.45,
-        linewidth=0,
-        zorder=4,
-        clip_on=False,
-    )
-    axes.set_xlim(0, top)
-    axes.set_ylim(0, top)
-    axes.set_aspect("equal")
+    sizes, x = 12 + 60 * (rounds / rounds.max(initial=1.0)) ** 0.5, np.minimum(measured, top)
+    dots: DrawOptions = dict(alpha=0.45, linewidth=0, zorder=4, clip_on=False)
+    axes.scatter(x, true, s=sizes, color=look.colour, **dots)
+    axes.set(xlim=(0, top), ylim=(0, top), aspect="equal")
     axes.locator_params(nbins=5)
     hidden = (measured <= limit + ROUNDING) & (true > limit + ROUNDING)
     if hidden.any():
@@ -676,8 +629,7 @@ def draw_in_sample(
         verdict = "no policy that looks fair is above the limit"
     title_with_note(axes, learner.name, look.colour, verdict)
     label_beside(axes, (limit, 0.97 * top), "\u2190 looks fair, is not", ALARM)
-    axes.set_xlabel("|gap| on the labels gathered so far")
-    axes.set_ylabel("true |gap|")
+    axes.set(xlabel="|gap| on the labels gathered so far", ylabel="true |gap|")
 
 
 # the cost of the promise
@@ -729,18 +681,9 @@ def draw_promise_cost(axes: "Axes", measured: PromiseCost) -> None:
     ):
         axes.fill_between(limits, below, above, color=colour, label=name, alpha=0.22, linewidth=0)
     axes.plot(limits, optimum, color=BOUND, linewidth=1.6, linestyle=(0, (5, 1.3)))
-    axes.errorbar(
-        limits,
-        learner,
-        [learner - low, high - learner],
-        color=own,
-        linewidth=2.4,
-        elinewidth=1.2,
-        capsize=2.5,
-        marker="o",
-        markersize=4.5,
-        label="certified learner",
-    )
+    line: DrawOptions = dict(linewidth=2.4, elinewidth=1.2, capsize=2.5, marker="o", markersize=4.5)
+    bars = [learner - low, high - learner]
+    axes.errorbar(limits, learner, bars, color=own, label="certified learner", **line)
     name, corner = "best constant: a gap of 0, no evidence needed", (0.5, -0.19)
     axes.axhline(constant, color=INK, linewidth=1.3, linestyle=(0, (1, 1.5)), label=name)
     axes.set_xscale("log")
@@ -751,8 +694,8 @@ def draw_promise_cost(axes: "Axes", measured: PromiseCost) -> None:
     axes.set_ylim(0, 1.1 * max(constant, float(high.max())))
     axes.locator_params(axis="y", nbins=6)
     axes.set_title(f"What a promise costs over {short_number(measured.rounds)} people")
-    axes.set_xlabel("the limit that is promised")
-    axes.set_ylabel("cost per 100 people beyond\nthe best policy without a limit")
+    beyond = "cost per 100 people beyond\nthe best policy without a limit"
+    axes.set(xlabel="the limit that is promised", ylabel=beyond)
     axes.legend(
         loc="upper center", bbox_to_anchor=corner, ncols=2, handlelength=2.4, columnspacing=1.4
     )

@@ -21,11 +21,13 @@ The cost of a promise, per person:
     = opt(1)             + (opt(limit) - opt(1)) + (mean loss of the learner - opt(limit))
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import product
 from math import sqrt
+from typing import TypeVar
 
 import numpy as np
 import scipy
@@ -35,11 +37,13 @@ from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
-from evenhand.shown import Brief
+from evenhand.shown import Brief, plain, plain_fields
 from evenhand.simulate.record import RunRecord, constant_costs, record
 from evenhand.simulate.run import Engine, simulate
 from evenhand.words import FloatArray
 
+Given = TypeVar("Given")
+Answered = TypeVar("Answered")
 EXPONENTS = (1 / 4, 1 / 3, 1 / 2)
 HORIZONS = 5
 """How many horizons, from T/10 to 10 T."""
@@ -71,20 +75,40 @@ def play_all(
     """Play all tasks on `jobs` processes; the answers are in the order of the tasks, whatever order
     they finished in.
     """
-    if jobs < 1:
-        raise InvalidInput(f"jobs is {jobs}; at least one process must do the work.")
-    answers: Iterable[tuple[int, RunRecord]] = map(_play, enumerate(tasks))
-    if jobs > 1 and len(tasks) > 1:
-        from joblib import Parallel, delayed  # type: ignore[import-untyped]  # for parallel runs
-
-        pool = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator_unordered")
-        answers = pool(delayed(_play)(task) for task in enumerate(tasks))
     kept = {}
-    for number, answer in answers:
+    for number, answer in in_processes(_play, list(enumerate(tasks)), require_jobs(jobs)):
         kept[number] = answer
         if progress is not None:
             progress(len(kept))
     return tuple(kept[number] for number in range(len(tasks)))
+
+
+def require_jobs(jobs: int) -> int:
+    """At least one process."""
+    if jobs < 1:
+        raise InvalidInput(f"jobs is {jobs}; at least one process must do the work.")
+    return jobs
+
+
+def in_processes(
+    work: Callable[[Given], Answered], tasks: Sequence[Given], jobs: int
+) -> Iterator[Answered]:
+    """The answers to all tasks, as they come: from this process, or from several (joblib), each of
+    which has one task at a time.
+    """
+    if jobs == 1 or len(tasks) < 2:
+        yield from map(work, tasks)
+        return
+    from joblib import Parallel, delayed  # type: ignore[import-untyped]  # for parallel runs
+
+    processes = min(jobs, len(tasks))
+    pool = Parallel(processes, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+    with warnings.catch_warnings():
+        # joblib replaces a process whose memory has grown, as VW's does, and warns; the task
+        # itself is played
+        ignored = "A worker stopped while some jobs"
+        warnings.filterwarnings("ignore", message=ignored, category=UserWarning)
+        yield from pool(delayed(work)(task) for task in tasks)
 
 
 def _play(numbered: tuple[int, RunToPlay]) -> tuple[int, RunRecord]:
@@ -293,22 +317,9 @@ class Comparison(Brief):
         dict
             The settings, the summaries, and every run.
         """
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        del plain["learners"]
-        return {
-            **plain,
-            "environment": dict(self.environment),
-            "seeds": list(self.seeds),
-            "summaries": [asdict(row) for row in self.summaries],
-            "learners": [
-                {
-                    "name": one.name,
-                    "params": dict(one.params),
-                    "runs": [run.to_json() for run in one.runs],
-                }
-                for one in self.learners
-            ],
-        }
+        document = plain_fields(self)
+        learners = document.pop("learners")
+        return {**document, "summaries": plain(self.summaries), "learners": learners}
 
     @classmethod
     def from_json(cls, document: Params) -> "Comparison":
@@ -324,13 +335,13 @@ class Comparison(Brief):
         Comparison
             The same comparison.
         """
-        plain = {one.name: document[one.name] for one in fields(cls)}
-        plain["seeds"] = tuple(document["seeds"])
-        plain["learners"] = tuple(
+        known: Json = {one.name: document[one.name] for one in fields(cls)}
+        known["seeds"] = tuple(document["seeds"])
+        known["learners"] = tuple(
             LearnerRuns(one["name"], one["params"], tuple(map(RunRecord.from_json, one["runs"])))
             for one in document["learners"]
         )
-        return cls(**plain)
+        return cls(**known)
 
 
 def compare(
@@ -501,22 +512,11 @@ class Tradeoff(Brief):
         dict
             One entry per field, and "slopes", where a slope that does not exist is null.
         """
-        plain = {
-            one.name: value.tolist() if isinstance(value, np.ndarray) else value
-            for one in fields(self)
-            for value in [getattr(self, one.name)]
-        }
-        for name in ("exponents", "horizons", "seeds"):
-            plain[name] = list(plain[name])
         slopes = {
             what: [self.slope(row, what) for row in range(len(self.exponents))]
             for what in ("excess_gap", "cost")
         }
-        plain["slopes"] = {
-            what: [slope if np.isfinite(slope) else None for slope in row]
-            for what, row in slopes.items()
-        }
-        return plain
+        return {**plain_fields(self), "slopes": plain(slopes)}
 
 
 def tradeoff(
@@ -670,7 +670,7 @@ class PromiseCost:
         dict
             One entry per field.
         """
-        return asdict(self)
+        return plain_fields(self)
 
     @classmethod
     def from_json(cls, document: Params) -> "PromiseCost":
@@ -686,36 +686,33 @@ class PromiseCost:
         PromiseCost
             The same costs.
         """
-        plain: Json = {one.name: document[one.name] for one in fields(cls)}
-        for name, value in plain.items():
-            plain[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**plain)
+        known: Json = {one.name: document[one.name] for one in fields(cls)}
+        for name, value in known.items():
+            known[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**known)
 
 
 def promise_cost(
-    make: Callable[[float], CertifiedLearner],
+    learners: Sequence[CertifiedLearner],
     environment: Environment,
     rounds: int,
     seeds: Sequence[int],
-    limits: Sequence[float] = LIMITS,
     *,
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> PromiseCost:
-    """Play the certified learner over a grid of limits, and tell what each limit costs.
+    """Play certified learners that promise different limits, and tell what each limit costs.
 
     Parameters
     ----------
-    make : callable
-        From a limit to a learner that promises it.
+    learners : sequence of CertifiedLearner
+        The learners, alike but for the limit that they promise.
     environment : Environment
         The population.
     rounds : int
         Rounds of each run.
     seeds : sequence of int
         One run per seed and limit, of at most three seeds.
-    limits : sequence of float
-        The grid.
     jobs : int
         How many processes do the work.
     progress : callable, optional
@@ -730,17 +727,19 @@ def promise_cost(
     --------
     >>> import evenhand as eh
     >>> world = eh.environments.lending()
-    >>> def certified(limit):
-    ...     return eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), limit, 0.05)
-    >>> cost = promise_cost(certified, world, rounds=500, seeds=[0], limits=[0.1, 0.2])
+    >>> certified = [
+    ...     eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), limit, 0.05)
+    ...     for limit in (0.1, 0.2)
+    ... ]
+    >>> cost = promise_cost(certified, world, rounds=500, seeds=[0])
     >>> cost.unlimited <= cost.optimum[1] <= cost.optimum[0] <= cost.constant
     True
     """
-    grid, chosen = tuple(sorted(set(limits))), tuple(seeds)[:MOST_SEEDS]
-    learners = [make(limit) for limit in grid]
+    learners, chosen = sorted(learners, key=lambda one: one.allowed_gap), tuple(seeds)[:MOST_SEEDS]
+    grid = tuple(learner.allowed_gap for learner in learners)
     tasks = [
-        RunToPlay(learner, environment, rounds, seed, learner.allowed_gap, learner.allowed_gap)
-        for learner in learners
+        RunToPlay(learner, environment, rounds, seed, limit, limit)
+        for learner, limit in zip(learners, grid, strict=True)
         for seed in chosen
     ]
     runs = play_all(tasks, jobs, progress)

@@ -5,6 +5,7 @@ studies choose from. Other packages add theirs by the entry points "evenhand.pop
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -155,8 +156,9 @@ _TWO_PHASE: Mapping[str, Parse] = {
     "exploration_rounds": int,
     "tradeoff_exponent": float,
 }
-_WHOLE_SETTING = tuple(one.name for one in fields(Setting))
 _FINITE = ("stumps", "thresholds")
+_exploring = partial(Entry, needs=tuple(one.name for one in fields(Setting)), kinds=_FINITE)
+"""A learner that passes what it is told on to the two-phase learner."""
 
 LEARNERS: Registry[Entry] = Registry(
     "learner",
@@ -179,30 +181,24 @@ LEARNERS: Registry[Entry] = Registry(
                 "audit_rate": float,
             },
         ),
-        "explore-then-commit": Entry(
+        "explore-then-commit": _exploring(
             learners.ExploreThenCommit,
             "Accepts everybody for T^(2/3) rounds, then deploys the best policy that keeps the "
             "promise on that sample, for good.",
             {**_TWO_PHASE, "same_exploration": _yes_or_no},
-            needs=_WHOLE_SETTING,
-            kinds=_FINITE,
         ),
-        "explore-then-commit-same": Entry(
+        "explore-then-commit-same": _exploring(
             learners.ExploreThenCommit,
             "Explore-then-commit with exactly the exploration of the two-phase learner: what the "
             "bandit adds is the difference.",
             _TWO_PHASE,
             {"same_exploration": True},
-            needs=_WHOLE_SETTING,
-            kinds=_FINITE,
         ),
-        "exp4": Entry(
+        "exp4": _exploring(
             learners.Exp4,
             "After the same exploration, exponential weights over a net of all fair pairs of "
             "rules: the paper's inefficient baseline.",
             {**_TWO_PHASE, "grid": int},
-            needs=_WHOLE_SETTING,
-            kinds=_FINITE,
         ),
         "unconstrained": Entry(
             learners.Unconstrained,

@@ -26,7 +26,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import AcceptAll, CertifiedLearner, EpochLearner, TwoPhaseLearner, Uniform
 from evenhand.learners.exploration import Slack
 from evenhand.policies import Mixture
-from evenhand.shown import Brief
+from evenhand.shown import Brief, plain_fields
 from evenhand.simulate.run import Run, Stretches
 from evenhand.words import FloatArray, IntArray, LabelledSample, Prices
 
@@ -65,16 +65,6 @@ class RunRecord(Stretches, Brief):
     [100]
     """
 
-    seed: int
-    rounds: IntArray
-    regret: FloatArray
-    gaps: FloatArray
-    losses: FloatArray
-    accepted: IntArray
-    phases: tuple[str, ...]
-    optimum: float
-    oracle_calls: int
-    seconds: float
     promised: bool
     slack: float | None = None
     regret_in_set: float | None = None
@@ -101,13 +91,7 @@ class RunRecord(Stretches, Brief):
         dict
             One entry per field; arrays become lists.
         """
-        plain = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
-            plain[one.name] = value.tolist() if isinstance(value, np.ndarray) else value
-        plain["phases"] = list(self.phases)
-        plain["trail"] = None if self.trail is None else self.trail.to_json()
-        return plain
+        return plain_fields(self)
 
     @classmethod
     def from_json(cls, document: Params) -> "RunRecord":
@@ -124,11 +108,10 @@ class RunRecord(Stretches, Brief):
             The same record.
         """
         changed: Json = {"phases": tuple(document["phases"])}
-        for names, kind in (
-            (("rounds", "accepted"), np.int64),
-            (("regret", "gaps", "losses"), np.float64),
-        ):
-            changed |= {name: np.array(document[name], kind) for name in names}
+        for name in ("rounds", "accepted"):
+            changed[name] = np.array(document[name], np.int64)
+        for name in ("regret", "gaps", "losses"):
+            changed[name] = np.array(document[name], np.float64)
         if document.get("trail") is not None:
             changed["trail"] = Trail.from_json(document["trail"])
         return cls(**{**document, **changed})
@@ -163,13 +146,12 @@ def record(run: Run[Learner], environment: Environment, limit: float) -> RunReco
     same = (np.diff(run.gaps) == 0) & (np.diff(run.losses) == 0)
     same &= np.array(run.phases[1:], str) == np.array(run.phases[:-1], str)
     last = np.flatnonzero(np.append(~same, True))
-    learner, slack, inside = run.learner, getattr(run.learner, "slack", None), {}
+    learner, slack = run.learner, getattr(run.learner, "slack", None)
+    regret = gap = None
     table = isinstance(environment, TablePopulation)
     if isinstance(learner, TwoPhaseLearner) and slack is not None and table:
-        inside = {
-            "regret_in_set": float(regret_in_set(run, environment)[-1]),
-            "worst_gap_in_set": policy_set(learner, environment).worst_gap,
-        }
+        regret = float(regret_in_set(run, environment)[-1])
+        gap = policy_set(learner, environment).worst_gap
     return RunRecord(
         seed=run.seed,
         rounds=run.rounds[last],
@@ -183,9 +165,10 @@ def record(run: Run[Learner], environment: Environment, limit: float) -> RunReco
         seconds=run.seconds,
         promised=promises(learner, limit),
         slack=None if slack is None else slack.beta,
+        regret_in_set=regret,
+        worst_gap_in_set=gap,
         note=notes_of(learner),
         trail=trail(run, environment),
-        **inside,
     )
 
 
@@ -295,11 +278,7 @@ class Trail(Brief):
         dict
             One list per column; NaN becomes null.
         """
-        columns = {one.name: getattr(self, one.name).tolist() for one in fields(self)}
-        return {
-            name: [value if np.isfinite(value) else None for value in values]
-            for name, values in columns.items()
-        }
+        return plain_fields(self)
 
     @classmethod
     def from_json(cls, document: Params) -> "Trail":
@@ -384,16 +363,12 @@ def _gap_on(
     """The largest |gap| of a policy on gathered labels, (good, bad) per context; NaN where the
     labels do not say.
     """
-    count = labels.ravel()
+    count, table = labels.ravel(), environment.population_sample()
     seen = count > 0
     if not seen.any():
         return float("nan")
-    sample = LabelledSample(
-        np.tile(environment.features, (2, 1))[seen],
-        np.tile(environment.group, 2)[seen],
-        np.repeat([1, -1], len(environment))[seen],
-        count[seen],
-    )
+    rows = (table.features[seen], table.group[seen], table.label[seen])
+    sample = LabelledSample(*rows, count[seen])
     try:
         constraints = GapConstraints.on(rates, sample)
     except CannotEstimateRate:

@@ -38,12 +38,20 @@ PEOPLE_AT_ONCE = 1000
 """People who are drawn together for a learner that is played one by one."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Stretches:
     """What `Run` and `RunRecord` share: one entry per stretch of rounds with one policy."""
 
+    seed: int
     rounds: IntArray
     regret: FloatArray
     gaps: FloatArray
+    losses: FloatArray
+    accepted: IntArray
+    phases: tuple[str, ...]
+    optimum: float
+    oracle_calls: int
+    seconds: float
 
     @property
     def lengths(self) -> IntArray:
@@ -92,7 +100,7 @@ class Stretches:
         return np.interp(rounds, np.r_[0, self.rounds], np.r_[0.0, self.regret])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run(Stretches, Shown, Generic[Finished]):
     """What happened in a simulated run, epoch by epoch.
 
@@ -139,17 +147,7 @@ class Run(Stretches, Shown, Generic[Finished]):
     ['round', 'phase', 'gap', 'loss', 'regret', 'accepted']
     """
 
-    rounds: IntArray
-    regret: FloatArray
-    gaps: FloatArray
-    losses: FloatArray
-    accepted: IntArray
-    phases: tuple[str, ...]
     policies: tuple[Policy, ...]
-    optimum: float
-    oracle_calls: int
-    seconds: float
-    seed: int
     learner: Finished
 
     def __repr__(self) -> str:

@@ -1,7 +1,6 @@
 """The laws of hypothesis classes (contracts: Hypothesis, RowOracle, Partitioning, Enumeration,
 HypothesisClass), for ours and yours.
 
-from evenhand.shown import Brief
 from evenhand.testing import check_hypothesis_class
 check_hypothesis_class(MyClass())
 """
@@ -18,8 +17,17 @@ from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.serialise import hypothesis_from_json
 from evenhand.shown import Brief
-from evenhand.testing.laws import EQUAL, Broken, is_plain_with, law, require, same, through_text
-from evenhand.words import FloatArray, GroupArray
+from evenhand.testing.laws import (
+    EQUAL,
+    Broken,
+    check_each,
+    is_plain_with,
+    law,
+    require,
+    same,
+    through_text,
+)
+from evenhand.words import BoolArray, FloatArray, GroupArray
 
 SCALES = (1e-12, 0.3, 7.0, 1e12)
 
@@ -117,16 +125,6 @@ ClassLaw = Callable[[ClassCase], None]
 def one_bool_per_row(case: ClassCase) -> None:
     """h.accepts has shape (rows,) and dtype bool, also for one row and for none.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -149,16 +147,6 @@ def each_row_alone(case: ClassCase) -> None:
     """The answer for a row does not depend on the other rows.
 
     Nor does it depend on where the row stands, nor on what was asked before.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -186,16 +174,6 @@ def each_row_alone(case: ClassCase) -> None:
 def never_worse_than_a_constant(case: ClassCase) -> None:
     """On an exact class the answer costs at most as much as accepting or rejecting everybody.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -216,16 +194,6 @@ def never_worse_than_a_constant(case: ClassCase) -> None:
 def row_order_is_irrelevant(case: ClassCase) -> None:
     """Permuting rows changes nothing: the answer costs the same to 1e-12 of sum|cost|.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -244,16 +212,6 @@ def row_order_is_irrelevant(case: ClassCase) -> None:
 @law
 def scale_of_costs_is_irrelevant(case: ClassCase) -> None:
     """Multiplying all costs by a positive number changes nothing, from 1e-12 to 1e12.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -274,16 +232,6 @@ def same_question_same_answer(case: ClassCase) -> None:
     """An answer depends on the costs alone, and leaves the costs as they were.
 
     What was asked before changes nothing.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -306,16 +254,6 @@ def same_question_same_answer(case: ClassCase) -> None:
 @law
 def survives_json(case: ClassCase) -> None:
     """h -> JSON -> h is the identity, or to_json raises NotSerialisable.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -347,16 +285,6 @@ def describes_itself(case: ClassCase) -> None:
 
     describe() takes the names of the columns.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -379,16 +307,6 @@ def group_is_used_as_declared(case: ClassCase) -> None:
 
     uses_group=False: the group changes not one answer. uses_group=True: binding without a group is
     refused.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -418,16 +336,6 @@ def group_is_used_as_declared(case: ClassCase) -> None:
 def totals_equal_brute_force(case: ClassCase) -> None:
     """totals[c, h] = sum_i channels[c, i] 1[member h accepts i], for every member.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -440,28 +348,17 @@ def totals_equal_brute_force(case: ClassCase) -> None:
     channels = np.array(list(case.costs())[:3])
     totals = oracle.totals(channels)
     for member in range(totals.shape[1]):
-        accepted = oracle.hypothesis(member).accepts(case.features, case.shown)
+        rule = oracle.hypothesis(member)
+        accepted = rule.accepts(case.features, case.shown)
         for channel, total in zip(channels, totals[:, member], strict=True):
-            off = abs(math.fsum(channel[accepted]) - total)
-            figures = (
-                f"member {member} ({oracle.hypothesis(member).describe()!r}) is off by {off:.3g}"
-            )
+            off, name = abs(math.fsum(channel[accepted]) - total), rule.describe()
+            figures = f"member {member} ({name!r}) is off by {off:.3g}"
             require(off <= EQUAL * np.abs(channel).sum(), figures)
 
 
 @law
 def best_is_least_total(case: ClassCase) -> None:
     """best(cost) costs min_h totals[h].
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -484,16 +381,6 @@ def growth_covers_behaviours(case: ClassCase) -> None:
 
     log_growth(rows, columns) >= ln(number of distinct behaviours on the rows); log_size as well.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -502,20 +389,14 @@ def growth_covers_behaviours(case: ClassCase) -> None:
     >>> rows = np.arange(20.0).reshape(10, 2)
     >>> growth_covers_behaviours(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
-    oracle = _enumeration(case)
-    members = oracle.totals(np.zeros((1, len(case.features)))).shape[1]
-    behaviours = {
-        oracle.hypothesis(h).accepts(case.features, case.shown).tobytes() for h in range(members)
-    }
+    behaviours = {accepted.tobytes() for accepted in _members(case, _enumeration(case))}
     seen = math.log(len(behaviours))
     for name, bound in (
         ("log_growth", case.hypotheses.log_growth(*case.features.shape)),
         ("log_size", case.hypotheses.log_size),
     ):
-        figures = (
-            f"{name} is {bound:.6g} but there are exp({seen:.6g}) = {len(behaviours)} behaviours"
-        )
-        require(bound >= seen - 1e-9, figures)
+        there = f"there are exp({seen:.6g}) = {len(behaviours)} behaviours"
+        require(bound >= seen - 1e-9, f"{name} is {bound:.6g} but {there}")
 
 
 @law
@@ -523,16 +404,6 @@ def partitions_hold_what_they_offer(case: ClassCase) -> None:
     """Each member of a partition accepts the rows of its cells and no others.
 
     best(cost) accepts whole cells.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -607,12 +478,15 @@ def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, ClassLaw]]:
     >>> "totals_equal_brute_force" in dict(laws)
     False
     """
-    laws = EVERY_CLASS
-    if case.hypotheses.exact and _contains_constants(case):
+    laws, oracle, promised = EVERY_CLASS, case.oracle, case.hypotheses.exact
+    if promised and isinstance(oracle, Enumeration) and math.isfinite(case.hypotheses.log_size):
+        accepted = {int(member.sum()) for member in _members(case, oracle)}
+        promised = {0, len(case.features)} <= accepted
+    if promised:
         laws += EXACT_CLASSES
-    if isinstance(case.oracle, Partitioning):
+    if isinstance(oracle, Partitioning):
         laws += PARTITIONING_CLASSES
-    if isinstance(case.oracle, Enumeration):
+    if isinstance(oracle, Enumeration):
         laws += ENUMERABLE_CLASSES
     return ((one.__name__, one) for one in laws)
 
@@ -656,15 +530,10 @@ def check_hypothesis_class(
     True
     """
     rows = draw_features(seed) if features is None else features
-    known = (
-        np.random.default_rng(seed).choice(["a", "b"], size=len(rows)) if group is None else group
-    )
+    drawn = np.random.default_rng(seed).choice(["a", "b"], size=len(rows))
+    known = drawn if group is None else group
     case = ClassCase(hypotheses, rows, known, seed)
-    names = []
-    for name, check in hypothesis_class_laws(case):
-        check(case)
-        names.append(name)
-    return tuple(names)
+    return check_each((check for _, check in hypothesis_class_laws(case)), case)
 
 
 def draw_features(seed: int, rows: int = 60) -> FloatArray:
@@ -675,18 +544,10 @@ def draw_features(seed: int, rows: int = 60) -> FloatArray:
     return np.column_stack([draw.integers(0, 4, rows), real])
 
 
-def _contains_constants(case: ClassCase) -> bool:
-    """A finite list without accept-all or reject-all makes no promise about them; every other exact
-    class does.
-    """
-    oracle = case.oracle
-    if math.isinf(case.hypotheses.log_size) or not isinstance(oracle, Enumeration):
-        return True
-    members = oracle.totals(np.zeros((1, len(case.features)))).shape[1]
-    seen = {
-        int(oracle.hypothesis(h).accepts(case.features, case.shown).sum()) for h in range(members)
-    }
-    return {0, len(case.features)} <= seen
+def _members(case: ClassCase, oracle: Enumeration) -> Iterator[BoolArray]:
+    """The rows that each member of the class accepts."""
+    for member in range(oracle.totals(np.zeros((1, len(case.features)))).shape[1]):
+        yield oracle.hypothesis(member).accepts(case.features, case.shown)
 
 
 def _enumeration(case: ClassCase) -> Enumeration:

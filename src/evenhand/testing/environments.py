@@ -53,9 +53,8 @@ class EnvironmentCase:
         """Drawn people; of a stream at most as many as it has."""
         fresh = self.environment.fresh()
         remaining = getattr(fresh, "remaining", None)
-        return fresh.draw(
-            self.rows if remaining is None else min(self.rows, remaining), self.generator()
-        )
+        rows = self.rows if remaining is None else min(self.rows, remaining)
+        return fresh.draw(rows, self.generator())
 
     def generator(self) -> np.random.Generator:
         """Return the generator of the draw, at its beginning.
@@ -149,16 +148,6 @@ def draws_depend_on_the_generator_alone(case: EnvironmentCase) -> None:
 
     There are as many people as were asked for, each with a label and a group.
 
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -168,10 +157,8 @@ def draws_depend_on_the_generator_alone(case: EnvironmentCase) -> None:
     people = case.people
     again = case.environment.fresh().draw(len(people), case.generator())
     for name in ("features", "group", "label"):
-        require(
-            same(getattr(people, name), getattr(again, name)),
-            f"{name} differs between two equal draws",
-        )
+        equal = same(getattr(people, name), getattr(again, name))
+        require(equal, f"{name} differs between two equal draws")
     part = case.environment.fresh().draw(7, case.generator())
     require(len(part) == 7, f"7 people were asked for, {len(part)} came")
 
@@ -182,16 +169,6 @@ def loss_is_a_share_of_mistakes(case: EnvironmentCase) -> None:
 
     loss(accept all) = P[y = -1], loss(reject all) = P[y = +1]: they sum to one, and every loss
     lies in [0, 1].
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -212,16 +189,6 @@ def truth_is_that_of_the_draws(case: EnvironmentCase) -> None:
 
     The mistakes of each policy among the drawn people are within Hoeffding's bound (at 1e-9) of
     its loss.
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -244,16 +211,6 @@ def truth_is_that_of_the_draws(case: EnvironmentCase) -> None:
 def truth_is_linear_in_mixtures(case: EnvironmentCase) -> None:
     """loss and gaps of a mixture are the averages of those of its rules.
 
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -275,16 +232,6 @@ def prices_weigh_the_errors(case: EnvironmentCase) -> None:
     With prices (a, b) the loss is a times the share of false accepts plus b times that of false
     rejects.
 
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -292,20 +239,13 @@ def prices_weigh_the_errors(case: EnvironmentCase) -> None:
     >>> prices_weigh_the_errors(EnvironmentCase(lending(), rows=500))
     """
     for policy in case.mixtures:
-        shares = (
-            case.environment.loss(policy, Prices(1.0, 0.0)),
-            case.environment.loss(policy, Prices(0.0, 1.0)),
-        )
-        require(
-            abs(sum(shares) - case.loss(policy)) <= ROUNDING,
-            f"{shares} do not sum to {case.loss(policy)!r}",
-        )
-        priced = case.environment.loss(policy, Prices(3.0, 0.5))
-        expected = 3.0 * shares[0] + 0.5 * shares[1]
-        require(
-            abs(priced - expected) <= ROUNDING,
-            f"the loss at prices 3 and .5 is {priced!r}, not {expected!r}",
-        )
+        prices = (Prices(1.0, 0.0), Prices(0.0, 1.0), Prices(3.0, 0.5))
+        accepts, rejects, priced = (case.environment.loss(policy, one) for one in prices)
+        whole, expected = case.loss(policy), 3.0 * accepts + 0.5 * rejects
+        figures = f"{(accepts, rejects)} do not sum to {whole!r}"
+        require(abs(accepts + rejects - whole) <= ROUNDING, figures)
+        figures = f"the loss at prices 3 and .5 is {priced!r}, not {expected!r}"
+        require(abs(priced - expected) <= ROUNDING, figures)
 
 
 @law
@@ -314,16 +254,6 @@ def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
 
     Rates may be asked for alone or together: the gaps are the same, one for each rate and pair of
     groups.
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -335,32 +265,17 @@ def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
     rates = (FPR, FalseNegativeRate(), SelectionRate())
     alone = [np.asarray(case.environment.gaps(policy, rate)) for rate in rates]
     together = np.asarray(case.environment.gaps(policy, rates))
-    groups = len(case.people.groups)
-    require(
-        all(len(gaps) >= groups * (groups - 1) // 2 for gaps in alone),
-        f"{[len(gaps) for gaps in alone]} gaps",
-    )
+    groups, sizes = len(case.people.groups), [len(gaps) for gaps in alone]
+    require(min(sizes) >= groups * (groups - 1) // 2, f"{sizes} gaps")
     apart = np.concatenate(alone)
     figures = f"{apart.tolist()} alone, {together.tolist()} together"
-    require(
-        apart.shape == together.shape and bool((np.abs(apart - together) <= ROUNDING).all()),
-        figures,
-    )
+    equal = apart.shape == together.shape and np.allclose(apart, together, rtol=0, atol=ROUNDING)
+    require(equal, figures)
 
 
 @law
 def constants_are_fair(case: EnvironmentCase) -> None:
     """Accepting everybody, or nobody, has no gap.
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -376,16 +291,6 @@ def constants_are_fair(case: EnvironmentCase) -> None:
 @law
 def drawing_changes_no_truth(case: EnvironmentCase) -> None:
     """loss, gaps and optimum after a draw are those before it.
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -410,16 +315,6 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
     The optimum keeps its limit, has the loss that is told, falls as the limit rises, and no fair
     rule or constant is better.
 
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -433,15 +328,12 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
     for limit in LIMITS:
         claimed, policy = case.optimum(limit)
         gap, loss = float(np.abs(case.gaps(policy)).max()), case.loss(policy)
-        require(gap <= limit + ROUNDING, f"the optimum at {limit} has a gap of {gap!r}")
-        require(
-            abs(loss - claimed) <= ROUNDING,
-            f"the optimum at {limit} is said to lose {claimed!r} and loses {loss!r}",
-        )
-        require(
-            not exact or claimed <= before + ROUNDING,
-            f"the optimum at {limit} loses {claimed!r}, more than {before!r}",
-        )
+        name = f"the optimum at {limit}"
+        require(gap <= limit + ROUNDING, f"{name} has a gap of {gap!r}")
+        told = f"{name} is said to lose {claimed!r} and loses {loss!r}"
+        require(abs(loss - claimed) <= ROUNDING, told)
+        more = f"{name} loses {claimed!r}, more than {before!r}"
+        require(not exact or claimed <= before + ROUNDING, more)
         before = claimed
         for rule in case.mixtures if exact else case.mixtures[:2]:
             fair = float(np.abs(case.gaps(rule)).max()) <= limit
@@ -449,25 +341,13 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
             # a continuous population chooses among a grid of thresholds
             over_the_class = hasattr(case.environment, "population_sample")
             tolerance = ROUNDING if over_the_class else 1e-3
-            require(
-                not fair or claimed <= theirs + tolerance,
-                f"{rule.describe()!r} loses {theirs!r}, the optimum {claimed!r}",
-            )
+            figures = f"{rule.describe()!r} loses {theirs!r}, the optimum {claimed!r}"
+            require(not fair or claimed <= theirs + tolerance, figures)
 
 
 @law
 def environment_describes_itself(case: EnvironmentCase) -> None:
     """params is plain JSON with an "environment".
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------

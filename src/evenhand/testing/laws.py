@@ -12,6 +12,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, wraps
+from inspect import cleandoc, signature
 from threading import Barrier, Thread
 from typing import Any, ParamSpec
 
@@ -38,6 +39,20 @@ HANGING = 300
 """Seconds after which a thread counts as one that never ends; those of a sound learner need a few.
 """
 Arguments = ParamSpec("Arguments")
+TAKEN = {
+    "ClassCase": "case : ClassCase\n    The class, and the rows that it is asked about.",
+    "EnvironmentCase": "case : EnvironmentCase\n    The population, and how many people are drawn.",
+    "LearnerCase": "case : LearnerCase\n    The learner, the population, and how long it plays.",
+    "policy": "policy : Policy\n    The policy.",
+    "features": "features : array of float\n    The people that it is asked about.",
+    "group": "group : array, optional\n    Their groups.",
+    "rate": "rate : Rate\n    The rate.",
+    "sample": "sample : LabelledSample\n    People of two groups with both labels.",
+    "bound": "bound : FixedCountBound\n    The bound.",
+    "counts": "counts : AuditCounts\n    What it is asked about.",
+}
+"""What the laws take, as their docstrings say it: by the type of a case, or by name."""
+RAISED = "\nRaises\n------\nLawBroken\n    If the law does not hold.\n\nExamples\n"
 ShownGroup = Any
 """Groups as callers show them: arrays, lists, columns of any library, or None."""
 
@@ -71,7 +86,20 @@ class Broken(AssertionError):
 
 
 def law(check: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Make a function a law: what breaks it is raised as LawBroken with its name."""
+    """Make a function a law: what breaks it is raised as LawBroken with its name.
+
+    Its docstring says the law and shows an example; what all laws have in common, the sections
+    about what they take and raise, is added here.
+    """
+    sentences, title, examples = cleandoc(check.__doc__ or "").partition("Examples\n")
+    takes = signature(check).parameters.values()
+    known = [
+        TAKEN.get(getattr(one.annotation, "__name__", "")) or TAKEN.get(one.name) for one in takes
+    ]
+    if title:
+        check.__doc__ = "\n".join(
+            [f"{sentences}Parameters\n----------", *filter(None, known), RAISED + examples]
+        )
 
     @wraps(check)
     def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
@@ -87,6 +115,15 @@ def require(holds: bool, figures: str) -> None:
     """The law is broken unless this holds."""
     if not holds:
         raise Broken(figures)
+
+
+def check_each(laws: Iterable[Callable[..., None]], *case: object) -> tuple[str, ...]:
+    """Apply the laws one after the other; their names."""
+    names = []
+    for one in laws:
+        one(*case)
+        names.append(one.__name__)
+    return tuple(names)
 
 
 def same(left: object, right: object) -> bool:

@@ -8,19 +8,16 @@ its rounds in `round`.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from evenhand.contracts import Environment, Learner, SupportsStorage
-from evenhand.errors import NotSerialisable
-from evenhand.learners import load
 from evenhand.testing import reports
 from evenhand.testing.laws import (
     BLOCK,
     LearnerCase,
     LearnerLaw,
+    check_each,
     decide,
     is_plain_with,
     law,
@@ -58,16 +55,6 @@ def each_person_is_one_round(case: LearnerCase) -> None:
     decide advances the counter by the number of rows; rounds are numbered from 0 without gaps;
     observe advances nothing.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -79,10 +66,8 @@ def each_person_is_one_round(case: LearnerCase) -> None:
     for people in case.blocks():
         decisions = decide_block(learner, people)
         numbers = [decision.round for decision in decisions]
-        require(
-            numbers == list(range(expected, expected + len(people))),
-            f"{len(people)} people after round {expected} have rounds {numbers[:3]}...",
-        )
+        figures = f"{len(people)} people after round {expected} have rounds {numbers[:3]}..."
+        require(numbers == list(range(expected, expected + len(people))), figures)
         expected += len(people)
         require(learner.round == expected, f"round is {learner.round}, not {expected}")
 
@@ -90,16 +75,6 @@ def each_person_is_one_round(case: LearnerCase) -> None:
 @law
 def looking_changes_nothing(case: LearnerCase) -> None:
     """policy, params and acceptance may be asked for at any time: the run is the same.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -128,16 +103,6 @@ def one_by_one_equals_blocks(case: LearnerCase) -> None:
     (A block that goes on into the next epoch is different: none of its labels can be known there.
     It is cut at `rounds_left`.)
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -159,16 +124,6 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
 
     The propensity is above 0, and is the probability of what was done under the policy that the
     person met.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -195,16 +150,6 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
 def labels_of_the_accepted_alone(case: LearnerCase) -> None:
     """A label is told once, for an accepted round: all else is refused, and what was told stands.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -216,18 +161,16 @@ def labels_of_the_accepted_alone(case: LearnerCase) -> None:
     for people in case.blocks():
         decisions = decide(learner, people.features, people.group)
         for decision, label in zip(decisions, people.label.tolist(), strict=True):
+            round = decision.round
             if not decision.accept:
-                require_refusal(
-                    "the label of a rejected person", learner.observe, decision.round, label
-                )
+                require_refusal("the label of a rejected person", learner.observe, round, label)
                 continue
-            require_refusal("a label of 0", learner.observe, decision.round, 0)
-            learner.observe(decision.round, label)
-            learner.observe(decision.round, label)
-            require_refusal("a second, different label", learner.observe, decision.round, -label)
-    require_refusal(
-        "the label of a round that was never played", learner.observe, case.rounds + 10**6, 1
-    )
+            require_refusal("a label of 0", learner.observe, round, 0)
+            learner.observe(round, label)
+            learner.observe(round, label)
+            require_refusal("a second, different label", learner.observe, round, -label)
+    unplayed, what = case.rounds + 10**6, "the label of a round that was never played"
+    require_refusal(what, learner.observe, unplayed, 1)
 
 
 @law
@@ -235,16 +178,6 @@ def the_same_seed_is_the_same_run(case: LearnerCase) -> None:
     """Two fresh copies with one seed decide alike.
 
     numpy's global generator is neither read nor moved.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -270,16 +203,6 @@ def the_group_only_certifies(case: LearnerCase) -> None:
     With group_use="certify_only" no policy's probability changes by a bit when the group is
     flipped or not told.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -302,16 +225,6 @@ def the_group_only_certifies(case: LearnerCase) -> None:
 def learner_describes_itself(case: LearnerCase) -> None:
     """params is plain JSON with a "learner".
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -327,16 +240,6 @@ def learner_describes_itself(case: LearnerCase) -> None:
 def continues_after_storage(case: LearnerCase) -> None:
     """save, load: the copy decides like the original; or save raises NotSerialisable.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -348,14 +251,9 @@ def continues_after_storage(case: LearnerCase) -> None:
     half = len(blocks) // 2
     for people in blocks[:half]:
         decide_block(learner, people)
-    assert isinstance(learner, SupportsStorage)
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "learner"
-        try:
-            learner.save(path)
-        except NotSerialisable:
-            return
-        copy = load(path, hypotheses=getattr(learner, "hypotheses", None))
+    copy = reports.stored_and_loaded(learner)
+    if copy is None:
+        return
     for people in blocks[half:]:
         require_same_decisions(decide_block(learner, people), decide_block(copy, people))
 
@@ -404,10 +302,10 @@ def learner_laws(learner: Learner) -> tuple[LearnerLaw, ...]:
     >>> continues_after_storage in learner_laws(AcceptAll())
     True
     """
-    capable = (
-        laws for capability, laws in CAPABLE_LEARNERS.items() if isinstance(learner, capability)
-    )
-    return (*EVERY_LEARNER, *(one for laws in capable for one in laws))
+    laws = EVERY_LEARNER
+    for capability, more in CAPABLE_LEARNERS.items():
+        laws += more if isinstance(learner, capability) else ()
+    return laws
 
 
 def check_learner(
@@ -447,7 +345,4 @@ def check_learner(
     >>> "each_person_is_one_round" in check_learner(AcceptAll(), lending(), rounds=50)
     True
     """
-    case, laws = LearnerCase(learner, environment, rounds, seed), learner_laws(learner)
-    for check in laws:
-        check(case)
-    return tuple(check.__name__ for check in laws)
+    return check_each(learner_laws(learner), LearnerCase(learner, environment, rounds, seed))

@@ -1,6 +1,7 @@
 """The laws of the parts that learners are made of: policies, rates and confidence bounds."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from evenhand.contracts import FixedCountBound, Policy
 from evenhand.errors import NotSerialisable
 from evenhand.fairness.rates import GapConstraints, Rate
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.testing.laws import EQUAL, law, require, same, through_text
+from evenhand.testing.laws import EQUAL, check_each, law, require, same, through_text
 from evenhand.words import FloatArray, GroupArray, LabelledSample
 
 DELTA = 0.2
@@ -27,20 +28,6 @@ def acceptance_is_a_probability(
     policy: Policy, features: FloatArray, group: GroupArray | None
 ) -> None:
     """0 <= acceptance <= 1, one float per row.
-
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    features : array of float
-        The people that it is asked about.
-    group : array, optional
-        Their groups.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -62,20 +49,6 @@ def acceptance_of_each_row_alone(
 ) -> None:
     """A row's acceptance does not depend on the other rows.
 
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    features : array of float
-        The people that it is asked about.
-    group : array, optional
-        Their groups.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -92,20 +65,6 @@ def acceptance_of_each_row_alone(
 @law
 def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray | None) -> None:
     """pi -> JSON -> pi is the identity, or to_json raises NotSerialisable.
-
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    features : array of float
-        The people that it is asked about.
-    group : array, optional
-        Their groups.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -161,9 +120,7 @@ def check_policy(
     >>> len(check_policy(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1))))
     3
     """
-    for check in POLICY_LAWS:
-        check(policy, features, group)
-    return tuple(check.__name__ for check in POLICY_LAWS)
+    return check_each(POLICY_LAWS, policy, features, group)
 
 
 # rates
@@ -172,18 +129,6 @@ def check_policy(
 @law
 def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
     """gap(pi) on the sample with its two groups swapped = -gap(pi).
-
-    Parameters
-    ----------
-    rate : Rate
-        The rate.
-    sample : LabelledSample
-        People of two groups with both labels.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -195,32 +140,16 @@ def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
     exchanged = sample.group.copy()
     exchanged[sample.group == one], exchanged[sample.group == two] = two, one
     swapped = LabelledSample(sample.features, exchanged, sample.label, sample.count)
+    both = [GapConstraints.on(rate, people) for people in (sample, swapped)]
     for acceptance in _acceptances(len(sample)):
-        gap, other = (
-            rates[two] - rates[one]
-            for rates in (
-                GapConstraints.on(rate, people).group_rates(acceptance)[rate.symbol]
-                for people in (sample, swapped)
-            )
-        )
+        rates = [constraints.group_rates(acceptance)[rate.symbol] for constraints in both]
+        gap, other = (by_group[two] - by_group[one] for by_group in rates)
         require(abs(gap + other) <= EQUAL, f"gap {gap!r} became {other!r}")
 
 
 @law
 def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
     """Accepting everybody, or nobody, has gap 0.
-
-    Parameters
-    ----------
-    rate : Rate
-        The rate.
-    sample : LabelledSample
-        People of two groups with both labels.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -238,46 +167,21 @@ def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
 def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
     """0 <= rate_j <= 1, whatever is accepted.
 
-    Parameters
-    ----------
-    rate : Rate
-        The rate.
-    sample : LabelledSample
-        People of two groups with both labels.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import evenhand as eh
     >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
     >>> rates_are_shares(eh.FalsePositiveRate(), people)
     """
+    constraints = GapConstraints.on(rate, sample)
     for acceptance in _acceptances(len(sample)):
-        for group, value in (
-            GapConstraints.on(rate, sample).group_rates(acceptance)[rate.symbol].items()
-        ):
+        for group, value in constraints.group_rates(acceptance)[rate.symbol].items():
             require(-EQUAL <= value <= 1 + EQUAL, f"{rate.symbol} of group {group!r} is {value!r}")
 
 
 @law
 def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
     """Permuting the sample changes no gap.
-
-    Parameters
-    ----------
-    rate : Rate
-        The rate.
-    sample : LabelledSample
-        People of two groups with both labels.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -287,14 +191,10 @@ def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
     """
     order = np.random.default_rng(1).permutation(len(sample))
     count = None if sample.count is None else sample.count[order]
-    permuted = LabelledSample(
-        sample.features[order], sample.group[order], sample.label[order], count
-    )
+    rows = (sample.features[order], sample.group[order], sample.label[order], count)
+    before, after = (GapConstraints.on(rate, one) for one in (sample, LabelledSample(*rows)))
     for acceptance in _acceptances(len(sample)):
-        off = np.abs(
-            GapConstraints.on(rate, sample).gaps(acceptance)
-            - GapConstraints.on(rate, permuted).gaps(acceptance[order])
-        )
+        off = np.abs(before.gaps(acceptance) - after.gaps(acceptance[order]))
         require(float(off.max()) <= EQUAL, f"a gap moved by {off.max():.3g}")
 
 
@@ -337,10 +237,7 @@ def check_rate(
     >>> len(check_rate(eh.FalsePositiveRate()))
     4
     """
-    people = draw_sample(seed) if sample is None else sample
-    for check in RATE_LAWS:
-        check(rate, people)
-    return tuple(check.__name__ for check in RATE_LAWS)
+    return check_each(RATE_LAWS, rate, draw_sample(seed) if sample is None else sample)
 
 
 def draw_sample(seed: int, rows: int = 80) -> LabelledSample:
@@ -370,18 +267,6 @@ def _limits(bound: FixedCountBound, counts: AuditCounts) -> tuple[FloatArray, Fl
 def limits_lie_in_range(bound: FixedCountBound, counts: AuditCounts) -> None:
     """-1 <= lower <= upper <= 1, one interval for each hypothesis, rate and pair of groups.
 
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.bounds import AuditHoeffding
@@ -399,32 +284,14 @@ def limits_lie_in_range(bound: FixedCountBound, counts: AuditCounts) -> None:
 def exchanging_groups_mirrors_the_limits(bound: FixedCountBound, counts: AuditCounts) -> None:
     """[lower, upper] of two groups becomes [-upper, -lower] when they are exchanged.
 
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.bounds import AuditHoeffding
     >>> counts = AuditCounts.of([[30, 20]], [[40, 50]])
     >>> exchanging_groups_mirrors_the_limits(AuditHoeffding(), counts)
     """
-    turned = AuditCounts(
-        counts.most[..., ::-1],
-        counts.most_people[..., ::-1],
-        counts.least[..., ::-1],
-        counts.least_people[..., ::-1],
-        counts.people[..., ::-1],
-        counts.signs,
-    )
+    columns = ("most", "most_people", "least", "least_people", "people")
+    turned = replace(counts, **{name: getattr(counts, name)[..., ::-1] for name in columns})
     (lower, upper), (other_lower, other_upper) = _limits(bound, counts), _limits(bound, turned)
     off = max(np.abs(lower + other_upper).max(), np.abs(upper + other_lower).max())
     require(off <= EQUAL, f"a limit is off by {off:.3g}")
@@ -433,18 +300,6 @@ def exchanging_groups_mirrors_the_limits(bound: FixedCountBound, counts: AuditCo
 @law
 def doubtful_people_widen_the_limits(bound: FixedCountBound, counts: AuditCounts) -> None:
     """People whose label has not come make no interval narrower, and some of them wider.
-
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -472,18 +327,6 @@ def gaps_are_covered(bound: FixedCountBound, counts: AuditCounts) -> None:
     It is asked for rates of two groups that are drawn with as many people as there were audits of
     the first group.
 
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.bounds import AuditHoeffding
@@ -503,18 +346,6 @@ def gaps_are_covered(bound: FixedCountBound, counts: AuditCounts) -> None:
 @law
 def the_same_counts_have_the_same_limits(bound: FixedCountBound, counts: AuditCounts) -> None:
     """A bound draws nothing by chance, remembers nothing, and changes no count.
-
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -566,7 +397,4 @@ def check_bound(bound: FixedCountBound, *, seed: int = 0) -> tuple[str, ...]:
     draw = np.random.default_rng(seed)
     people = draw.integers(30, 90, size=(2, 2))
     accepted = np.floor(draw.random((5, 2, 2)) * (people + 1))
-    counts = AuditCounts.of(accepted, people, signs=[1.0, -1.0])
-    for one in BOUND_LAWS:
-        one(bound, counts)
-    return tuple(one.__name__ for one in BOUND_LAWS)
+    return check_each(BOUND_LAWS, bound, AuditCounts.of(accepted, people, signs=[1.0, -1.0]))

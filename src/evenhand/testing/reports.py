@@ -7,10 +7,11 @@ learner must lose nothing, count nobody twice, and learn nothing from what it ma
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -69,16 +70,6 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
 
     It is taken then, for its own round and no other.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -106,16 +97,6 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
 
     All labels, all good ones or all bad ones may be missing; the report counts what is missing.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -142,16 +123,6 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
 def repeated_reports_change_nothing(case: LearnerCase) -> None:
     """A label that is told again, in the same report or in a later one, changes nothing.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -161,12 +132,10 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
     """
 
     def twice(learner: Learner, decided: Decided) -> None:
-        told = np.flatnonzero(decided.accepted)
-        if len(told):
-            learner.observe(
-                np.repeat(decided.rounds[told], 2), np.repeat(decided.people.label[told], 2)
-            )
-            learner.observe(decided.rounds[told], decided.people.label[told])
+        rounds, label = decided.rounds[decided.accepted], decided.people.label[decided.accepted]
+        if len(rounds):
+            learner.observe(np.repeat(rounds, 2), np.repeat(label, 2))
+            learner.observe(rounds, label)
 
     before: list[Decided] = []
 
@@ -183,16 +152,6 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
     """The order of the labels between two decisions changes nothing.
 
     They may be told in any order, one by one or together.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -232,16 +191,6 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
 
     What was told before it stands.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -254,22 +203,15 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
         accepted, label = decided.accepted, decided.people.label
         fresh, told = accepted & decided.every(2), accepted & ~decided.every(2)
         decided.tell(learner, told)
-        wrong: list[tuple[str, int, int]] = [
-            ("a round that was never played", case.rounds + 10**6, 1)
-        ]
+        wrong = [("a round that was never played", case.rounds + 10**6, 1)]
         if told.any():
-            place = int(np.argmax(told))
-            wrong.append(
-                ("a second, different label", int(decided.rounds[place]), -int(label[place]))
-            )
-            wrong.append(("a label of 0", int(decided.rounds[place]), 0))
+            known, other = int(decided.rounds[np.argmax(told)]), -int(label[np.argmax(told)])
+            wrong += [("a second, different label", known, other), ("a label of 0", known, 0)]
         if not accepted.all():
             wrong.append(("a rejected person", int(decided.rounds[np.argmin(accepted)]), 1))
         for what, round, false in wrong:
-            rounds, labels = (
-                [*decided.rounds[fresh].tolist(), round],
-                [*(-label[fresh]).tolist(), false],
-            )
+            rounds = [*decided.rounds[fresh].tolist(), round]
+            labels = [*(-label[fresh]).tolist(), false]
             require_refusal(f"a report that ends with {what}", learner.observe, rounds, labels)
         decided.tell(learner, fresh)
 
@@ -288,16 +230,6 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
     """The label of an accept that a human refused changes no later policy.
 
     Told before the refusal, it is forgotten; told afterwards, it is refused.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -331,9 +263,8 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
         for place in np.flatnonzero(long_ago.accepted & long_ago.every(8)).tolist():
             round, label = int(long_ago.rounds[place]), int(long_ago.people.label[place])
             learner.overrule(round, False)
-            require_refusal(
-                "the label of a person who was refused long after", learner.observe, round, label
-            )
+            what = "the label of a person who was refused long after"
+            require_refusal(what, learner.observe, round, label)
 
     play(case, refusing(None), refusing(1), refusing(-1), refusing(None, attempted=True))
     play(case, Copy(refuse_late))
@@ -344,16 +275,6 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
     """A reject that a human turned into an accept stays a reject.
 
     Its label is refused, and the run is the same without the human.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -370,9 +291,8 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
             learner.overrule(decided.rounds[chosen], np.ones(int(chosen.sum()), bool))
         for place in np.flatnonzero(chosen).tolist():
             round, label = int(decided.rounds[place]), int(decided.people.label[place])
-            require_refusal(
-                "the label of a reject that a human accepted", learner.observe, round, label
-            )
+            what = "the label of a reject that a human accepted"
+            require_refusal(what, learner.observe, round, label)
         tell_all(learner, decided)
 
     play(case, Copy(tell_all), Copy(accept_some))
@@ -383,16 +303,6 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
     """To overrule with what was decided anyway changes nothing.
 
     To overrule again changes no more, and what is refused changes nothing at all.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -408,16 +318,10 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
         learner.overrule(decided.rounds, decided.accepted)
         learner.overrule(int(decided.rounds[0]), bool(decided.accepted[0]))
         decided.tell(learner, ~decided.every(2))
-        rounds, others = (
-            [*decided.rounds.tolist(), case.rounds + 10**6],
-            [*(~decided.accepted).tolist(), False],
-        )
-        require_refusal(
-            "an overruling that ends with a round that was never played",
-            learner.overrule,
-            rounds,
-            others,
-        )
+        rounds = [*decided.rounds.tolist(), case.rounds + 10**6]
+        others = [*(~decided.accepted).tolist(), False]
+        what = "an overruling that ends with a round that was never played"
+        require_refusal(what, learner.overrule, rounds, others)
 
     def alone(learner: Learner, decided: Decided) -> None:
         decided.tell(learner, decided.every(2))
@@ -455,16 +359,6 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
     another group (where the policy accepts both with the same probability, so that the draw is the
     same), and the other label.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -475,12 +369,10 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
     people, one, two = case.people(), case.fresh(), case.fresh()
     for number, block in enumerate(case.blocks()):
         with nothing_fails(f"playing the people from round {number * BLOCK} on"):
-            last = rows_of(block, slice(-1, None))
+            last, both = rows_of(block, slice(-1, None)), (one, two)
             if len(block) > 1:
                 rest = rows_of(block, slice(None, -1))
-                first, second = (
-                    decide(learner, rest.features, rest.group) for learner in (one, two)
-                )
+                first, second = (decide(learner, rest.features, rest.group) for learner in both)
                 require_same_decisions(first, second)
                 for learner in (one, two):
                     tell_all(learner, Decided(rest, first))
@@ -489,17 +381,13 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
                 other = LabelledSample(last.features, last.group, -last.label)
                 chance = one.policy.acceptance(people.features, people.group)
                 alike = chance == one.policy.acceptance(last.features, last.group)[0]
-                unlike = (people.features != last.features).any(axis=1) & (
-                    people.group != last.group[0]
-                )
-                twins = np.flatnonzero(alike & unlike)
+                unlike = (people.features != last.features).any(axis=1)
+                twins = np.flatnonzero(alike & unlike & (people.group != last.group[0]))
                 if len(twins) and getattr(one, "rounds_left", 1) > 0:
                     twin = rows_of(people, twins[[number % len(twins)]])
                     other = LabelledSample(twin.features, twin.group, -last.label)
-            first, second = (
-                decide(one, last.features, last.group),
-                decide(two, other.features, other.group),
-            )
+            first = decide(one, last.features, last.group)
+            second = decide(two, other.features, other.group)
             require_same_decisions(first, second)
             for learner, decided in ((one, Decided(last, first)), (two, Decided(other, second))):
                 tell_all(learner, decided)
@@ -526,12 +414,10 @@ def _require_same_files(one: Learner, two: Learner, round: int) -> None:
             except NotSerialisable:
                 return
             files.append((Path(folder) / name).read_bytes())
-    figures = f"after round {round} the files of the two runs differ "
-    figures += f"({len(files[0])} and {len(files[2])} bytes)"
-    require(
-        files[0] != files[1] or files[0] == files[2],
-        f"{figures}: the erased person is still in them",
-    )
+    one_file, again, two_file = files
+    figures = f"after round {round} the files of the two runs differ ({len(one_file)} and "
+    figures += f"{len(two_file)} bytes): the erased person is still in them"
+    require(one_file != again or one_file == two_file, figures)
 
 
 @law
@@ -539,16 +425,6 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
     """An erased round takes no label, group or overruling.
 
     It does not matter how long ago it was played; to erase it again changes nothing.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -578,9 +454,8 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
                     _require_closed(learner, int(rounds[0]))
             if attempts:
                 more = [*decided.rounds.tolist(), case.rounds + 10**6]
-                require_refusal(
-                    "an erasure that ends with a round that was never played", learner.erase, more
-                )
+                what = "an erasure that ends with a round that was never played"
+                require_refusal(what, learner.erase, more)
 
         return Copy(erase_some)
 
@@ -591,8 +466,8 @@ def _require_closed(learner: Learner, round: int) -> None:
     for label in (1, -1):
         require_refusal(f"label {label:+d} of an erased person", learner.observe, round, label)
     if isinstance(learner, SupportsOverrule):
-        require_refusal("the overruling of an erased decision", learner.overrule, round, True)
-        require_refusal("the overruling of an erased decision", learner.overrule, round, False)
+        for accept in (True, False):
+            require_refusal("the overruling of an erased decision", learner.overrule, round, accept)
     if isinstance(learner, SupportsLateGroups):
         require_refusal("the group of an erased person", learner.tell_group, round, "a")
 
@@ -605,16 +480,6 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
     """None, NaN and pandas.NA in the group all mean "unknown".
 
     All of them are refused alike or taken alike, and teach the same.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -635,10 +500,8 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
 
     some = [hiding(None), hiding(float("nan")), hiding(np.float64("nan"))]
     some += [hiding(np.nan, np.float64)] if numeric else []
-    everybody = [
-        Copy(tell_all, lambda _: None),
-        Copy(tell_all, lambda group: np.full(len(group), None)),
-    ]
+    nobody = (lambda _: None, lambda group: np.full(len(group), None))
+    everybody = [Copy(tell_all, shown) for shown in nobody]
     if find_spec("pandas") is not None:
         pandas = import_module("pandas")
 
@@ -659,16 +522,6 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
 
     People of such a group, as a mistyped one, are decided like everybody else.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -677,27 +530,23 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
     >>> new_groups_stop_nobody(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     people = case.people()
-    strange: int | str = (
-        int(people.group.max()) + 1
-        if people.group.dtype.kind in "iu"
-        else f"{people.group[0]} mistyped"
-    )
-    for place in (0, BLOCK // 2):
-        for turn in (0, case.rounds // BLOCK // 2):
-            blocks = iter(range(case.rounds + 1))
+    strange: int | str = f"{people.group[0]} mistyped"
+    if people.group.dtype.kind in "iu":
+        strange = int(people.group.max()) + 1
 
-            def once(
-                group: GroupArray,
-                place: int = place,
-                turn: int = turn,
-                blocks: Iterator[int] = blocks,
-            ) -> ShownGroup:
-                shown = group.astype(object)
-                if next(blocks) == turn:
-                    shown[min(place, len(shown) - 1)] = strange
-                return shown
+    def mistyping(place: int, turn: int) -> Copy:
+        blocks = count()
 
-            play(case, Copy(tell_all, once))
+        def once(group: GroupArray) -> ShownGroup:
+            shown = group.astype(object)
+            if next(blocks) == turn:
+                shown[min(place, len(shown) - 1)] = strange
+            return shown
+
+        return Copy(tell_all, once)
+
+    for place, turn in product((0, BLOCK // 2), (0, case.rounds // BLOCK // 2)):
+        play(case, mistyping(place, turn))
 
 
 @law
@@ -705,16 +554,6 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
     """A group that was unknown may be told afterwards, once.
 
     Telling it again changes nothing, and another one is refused.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -739,19 +578,13 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
             other = [values[0] if value != values[0] else values[-1] for value in group.tolist()]
             if attempts:
                 more, false = [*rounds.tolist(), case.rounds + 10**6], [*other, values[0]]
-                require_refusal(
-                    "groups that end with a round that was never played",
-                    learner.tell_group,
-                    more,
-                    false,
-                )
+                what = "groups that end with a round that was never played"
+                require_refusal(what, learner.tell_group, more, false)
             learner.tell_group(rounds, group)
             if attempts:
                 learner.tell_group(rounds, group)
-                told = (int(rounds[0]), other[0])
-                require_refusal(
-                    f"group {other[0]!r} after {group.tolist()[0]!r}", learner.tell_group, *told
-                )
+                what = f"group {other[0]!r} after {group.tolist()[0]!r}"
+                require_refusal(what, learner.tell_group, int(rounds[0]), other[0])
 
         return Copy(tell_groups, hide_some)
 
@@ -767,16 +600,6 @@ def a_large_block_counts_everybody(case: LearnerCase) -> None:
 
     Each person is counted once, with a number, a draw and a label of their own.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -788,36 +611,27 @@ def a_large_block_counts_everybody(case: LearnerCase) -> None:
     (cut,) = play(case, Copy(tell_all))
     with nothing_fails(f"deciding {len(people)} people in one call, and telling their labels,"):
         everybody = Decided(people, decide(whole, people.features, people.group))
-        rounds = everybody.rounds
+        rounds, size = everybody.rounds, len(people)
         wrong = int(np.argmax(rounds != np.arange(len(rounds)))) if len(rounds) else 0
-        require(len(rounds) == len(people), f"{len(rounds)} decisions about {len(people)} people")
-        require(
-            rounds[wrong] == wrong, f"person {wrong} of {len(people)} has round {rounds[wrong]}"
-        )
-        require(
-            whole.round == cut.round, f"the counter says {whole.round}, block by block {cut.round}"
-        )
+        require(len(rounds) == size, f"{len(rounds)} decisions about {size} people")
+        require(rounds[wrong] == wrong, f"person {wrong} of {size} has round {rounds[wrong]}")
+        counters = f"the counter says {whole.round}, block by block {cut.round}"
+        require(whole.round == cut.round, counters)
         chances = np.array([decision.propensity for decision in everybody.decisions])
         unlike = int(np.argmax(~((chances > 0) & (chances <= 1))))
         require(0 < chances[unlike] <= 1, f"round {unlike} has propensity {chances[unlike]!r}")
-        back = int(
-            np.argmin(np.diff([decision.epoch for decision in everybody.decisions], prepend=0))
-        )
-        epochs = [decision.epoch for decision in everybody.decisions[max(back - 1, 0) : back + 1]]
-        require(epochs == sorted(epochs), f"rounds {back - 1} and {back} are of epochs {epochs}")
+        epochs = [decision.epoch for decision in everybody.decisions]
+        back = int(np.argmin(np.diff(epochs, prepend=0)))
+        two = epochs[max(back - 1, 0) : back + 1]
+        require(two == sorted(two), f"rounds {back - 1} and {back} are of epochs {two}")
         everybody.tell(whole, everybody.every(2))
         require_labels(whole, everybody, everybody.every(2))
         for learner in (whole, cut):
             counted = getattr(getattr(learner, "report", None), "missing_labels", 0)
-            require(
-                counted == 0,
-                f"{counted} labels count as missing after all {case.rounds} rounds have theirs",
-            )
-            later = decide(learner, people.features[:BLOCK], people.group[:BLOCK])
-            require(
-                later[0].round == case.rounds,
-                f"the next person has round {later[0].round}, not {case.rounds}",
-            )
+            all_told = f"after all {case.rounds} rounds have theirs"
+            require(counted == 0, f"{counted} labels count as missing {all_told}")
+            later = decide(learner, people.features[:BLOCK], people.group[:BLOCK])[0].round
+            require(later == case.rounds, f"the next person has round {later}, not {case.rounds}")
 
 
 @law
@@ -825,16 +639,6 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
     """decide, observe and save may be called from any thread.
 
     Every person is one round, and every label goes to its own person.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -904,16 +708,6 @@ def reports_survive_storage(case: LearnerCase) -> None:
 
     It takes and refuses what the original does, and decides like it.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -932,19 +726,22 @@ def reports_survive_storage(case: LearnerCase) -> None:
             learner.overrule(decided.rounds[overruled], ~decided.accepted[overruled])
         if isinstance(learner, SupportsErasure) and erased.any():
             learner.erase(decided.rounds[erased])
-    assert isinstance(learner, SupportsStorage)
-    with TemporaryDirectory() as folder:
+    copy = stored_and_loaded(learner)
+    if copy is None:
+        return
+
+    def answer(one: Learner, round: int, label: int) -> str:
         try:
-            learner.save(Path(folder) / "learner")
-        except NotSerialisable:
-            return
-        copy = load(Path(folder) / "learner", hypotheses=getattr(learner, "hypotheses", None))
+            one.observe(round, label)
+        except ProtocolError:
+            return "refused"
+        return "taken"
+
     for decided in met:
-        for round, label in zip(
-            decided.rounds.tolist(), decided.people.label.tolist(), strict=True
-        ):
+        labels = decided.people.label.tolist()
+        for round, label in zip(decided.rounds.tolist(), labels, strict=True):
             for told in (label, -label):
-                answers = [_answer(one, round, told) for one in (learner, copy)]
+                answers = [answer(one, round, told) for one in (learner, copy)]
                 figures = f"label {told:+d} of round {round} is {answers[0]} before "
                 figures += f"and {answers[1]} after storage"
                 require(answers[0] == answers[1], figures)
@@ -955,12 +752,15 @@ def reports_survive_storage(case: LearnerCase) -> None:
             tell_all(player, Decided(people, one))
 
 
-def _answer(learner: Learner, round: int, label: int) -> str:
-    try:
-        learner.observe(round, label)
-    except ProtocolError:
-        return "refused"
-    return "taken"
+def stored_and_loaded(learner: Learner) -> Learner | None:
+    """A copy of a learner that was stored and loaded; None if its class cannot be stored."""
+    assert isinstance(learner, SupportsStorage)
+    with TemporaryDirectory() as folder:
+        try:
+            learner.save(Path(folder) / "learner")
+        except NotSerialisable:
+            return None
+        return load(Path(folder) / "learner", hypotheses=getattr(learner, "hypotheses", None))
 
 
 EVERY_LEARNER: tuple[LearnerLaw, ...] = (
