@@ -210,11 +210,11 @@ class EpochLearner(Shown):
 
     Parameters
     ----------
-    prices : Prices
-        What errors cost.
+    prices : Prices, optional
+        What errors cost; 1 and 1 by default.
     group_use : {"certify_only", "decide"}
         Whether the group may influence a decision.
-    seed : int or None
+    seed : int, optional
         Of all coins; None draws one.
     settings : dataclass or mapping
         The arguments with which the learner was made, by name, for `params`, `restarted` and
@@ -290,11 +290,12 @@ class EpochLearner(Shown):
     def __init__(
         self,
         *,
-        prices: Prices,
-        group_use: GroupUse,
-        seed: int | None,
+        prices: Prices | None = None,
+        group_use: GroupUse = "certify_only",
+        seed: int | None = None,
         settings: DataRecord | Mapping[str, object],
     ) -> None:
+        prices = Prices() if prices is None else prices
         require_common(prices, group_use, seed)
         largest = float(np.max(np.asarray(prices.false_accept) + np.asarray(prices.false_reject)))
         if largest == 0:

@@ -11,7 +11,7 @@ bandit over fair policies.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -49,6 +49,7 @@ from evenhand.learners.exploration import (
 )
 from evenhand.learners.rounds import Block
 from evenhand.learners.settings import (
+    made_with,
     require_delta,
     require_exploration,
     require_gap,
@@ -76,16 +77,17 @@ class TwoPhaseSettings:
     allowed_gap: float | None
     failure_probability: float
     horizon: int
-    comparator_gap: float | None
-    exploration_rounds: int | None
-    tradeoff_exponent: float | None
-    estimator: Literal["one-sided", "two-sided"]
-    schedule: Literal["practical", "theory"] | Schedule
-    bound: str | SlackBound | None
-    prices: Prices | None
-    group_use: GroupUse
-    reading: Reading
-    seed: int | None
+    _: KW_ONLY
+    comparator_gap: float | None = None
+    exploration_rounds: int | None = None
+    tradeoff_exponent: float | None = None
+    estimator: Literal["one-sided", "two-sided"] = "one-sided"
+    schedule: Literal["practical", "theory"] | Schedule = "practical"
+    bound: str | SlackBound | None = None
+    prices: Prices | None = None
+    group_use: GroupUse = "certify_only"
+    reading: Reading = "evenhand"
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hypotheses", as_class(self.hypotheses))
@@ -241,60 +243,26 @@ class TwoPhaseLearner(EpochLearner):
     ([True, True], 'explore')
     """
 
-    def __init__(
-        self,
-        hypotheses: HypothesisClass,
-        rate: RateLike,
-        allowed_gap: float | None,
-        failure_probability: float,
-        horizon: int,
-        *,
-        comparator_gap: float | None = None,
-        exploration_rounds: int | None = None,
-        tradeoff_exponent: float | None = None,
-        estimator: Literal["one-sided", "two-sided"] = "one-sided",
-        schedule: Literal["practical", "theory"] | Schedule = "practical",
-        bound: str | SlackBound | None = None,
-        prices: Prices | None = None,
-        group_use: GroupUse = "certify_only",
-        reading: Reading = "evenhand",
-        seed: int | None = None,
-    ) -> None:
-        settings = TwoPhaseSettings(
-            hypotheses=hypotheses,
-            rate=rate,
-            allowed_gap=allowed_gap,
-            failure_probability=failure_probability,
-            horizon=horizon,
-            comparator_gap=comparator_gap,
-            exploration_rounds=exploration_rounds,
-            tradeoff_exponent=tradeoff_exponent,
-            estimator=estimator,
-            schedule=schedule,
-            bound=bound,
-            prices=prices,
-            group_use=group_use,
-            reading=reading,
-            seed=seed,
-        )
-        self.hypotheses, self.horizon = settings.hypotheses, int(horizon)
-        self.rates = as_rates(rate)
-        self.sides = {"one-sided": 1, "two-sided": 2}[estimator]
+    @made_with(TwoPhaseSettings)
+    def __init__(self, settings: TwoPhaseSettings) -> None:
+        self.hypotheses, self.horizon = settings.hypotheses, int(settings.horizon)
+        self.rates = as_rates(settings.rate)
+        self.sides = {"one-sided": 1, "two-sided": 2}[settings.estimator]
         self.comparator_gap, self.schedule = settings.comparator, settings.chosen_schedule
         self.explorer = Explorer(
-            as_bound(bound, self.hypotheses),
+            as_bound(settings.bound, self.hypotheses),
             self.hypotheses,
             self.rates,
-            allowed_gap,
+            settings.allowed_gap,
             self.comparator_gap,
-            failure_probability,
-            reading,
+            settings.failure_probability,
+            settings.reading,
         )
         self.exploration_rounds = settings.rounds
         super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use=group_use,
-            seed=seed,
+            prices=settings.prices,
+            group_use=settings.group_use,
+            seed=settings.seed,
             settings=settings,
         )
 

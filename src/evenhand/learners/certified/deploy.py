@@ -70,6 +70,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
@@ -92,7 +93,6 @@ from evenhand.learners.certified.forecast import (
 from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.learners.certified.nomination import ForetoldPeople
 from evenhand.learners.certified.run import CertificationRun, GapLimits
-from evenhand.learners.certified.settings import CertifiedSettings
 from evenhand.learners.epochs import Epoch
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
@@ -701,7 +701,8 @@ class Situation:
     budget_left: bad accepts that audits may still cost.
     """
 
-    settings: CertifiedSettings
+    audit_rate: float | Literal["auto"]
+    horizon: int | None
     run: CertificationRun
     log: RoundLog
     loss: TransformedLoss
@@ -716,14 +717,14 @@ class Situation:
         return self._floor_at(self.log.rounds)
 
     def _floor_at(self, rounds: float) -> float:
-        if self.settings.audit_rate != "auto":
-            return float(self.settings.audit_rate)
+        if self.audit_rate != "auto":
+            return float(self.audit_rate)
         return SCHEDULE.exploration_floor(max(1, int(rounds)))
 
     @property
     def rounds_ahead(self) -> float:
         """Rounds ahead; without a horizon nine times as many as so far, and some."""
-        horizon, round = self.settings.horizon, self.round
+        horizon, round = self.horizon, self.round
         return max(float((horizon - round) if horizon is not None else 9 * round + 20_000), 1.0)
 
     def _affordable(self, length: int) -> float:
@@ -771,7 +772,7 @@ class Situation:
         """What may be deployed, and the cost of accepting all people of each of its columns, per
         person, with its variance. Fitted classes: doubly robust with capped weights.
         """
-        if not self.settings.fitted:
+        if not self.run.guarantee.nominates:
             costs, deployable = self._pooled
             return deployable, costs.cost, costs.variance
         loss, variances = self._robust
@@ -804,7 +805,7 @@ class Situation:
             length=float(length),
             ahead=max(self.rounds_ahead - length, 0.0),
             most_audits=float(np.clip(most, 0.0, 1.0)),
-            more_audits=self.settings.audit_rate == "auto",
+            more_audits=self.audit_rate == "auto",
             audited=process.audits / rounds if isinstance(process, AuditProcess) else None,
         ).best(stream(run.guarantee.seed, "pricing", self.number))
         weights = (1.0 - floor) * explored_mixture.weights
@@ -840,7 +841,7 @@ class Situation:
         """
         deployable, cost, variance = self._estimated
         weights = deployable.cautious(deployable.weights_of(policy), cost, variance)
-        if self.settings.audit_rate != "auto":
+        if self.audit_rate != "auto":
             return weights, None
         free, ahead = weights[0] - floor + weights[1], None
         share = weights[0] - floor

@@ -14,7 +14,8 @@ policy ever deployed keeps the limit.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,6 +30,8 @@ from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.estimator import Estimator, as_class
+from evenhand.hypotheses.models import require_skops
 from evenhand.learners.certified.deploy import SCHEDULE, Ahead, Chosen, Situation
 from evenhand.learners.certified.evidence import (
     ClosedCohort,
@@ -38,9 +41,14 @@ from evenhand.learners.certified.evidence import (
     group_codes,
 )
 from evenhand.learners.certified.forecast import RateForecast, epoch_length, sentences
+from evenhand.learners.certified.intervals import AUDIT_BOUNDS
 from evenhand.learners.certified.nomination import due, nominees
-from evenhand.learners.certified.run import CertificationRun, GapLimits, Guarantee
-from evenhand.learners.certified.settings import BoundName, CertifiedSettings
+from evenhand.learners.certified.run import (
+    MOST_LOG_SIZE,
+    CertificationRun,
+    GapLimits,
+    Guarantee,
+)
 from evenhand.learners.epochs import (
     Epoch,
     EpochLearner,
@@ -51,7 +59,15 @@ from evenhand.learners.epochs import (
     locked,
 )
 from evenhand.learners.rounds import Block, merged
-from evenhand.learners.settings import as_groups, require_number
+from evenhand.learners.settings import (
+    as_groups,
+    made_with,
+    require_choice,
+    require_delta,
+    require_gap,
+    require_horizon,
+    require_number,
+)
 from evenhand.learners.storage import (
     Decoder,
     Encoder,
@@ -67,11 +83,121 @@ from evenhand.words import BoolArray, Decisions, FloatArray, Group, Prices, as_g
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
 FOREVER = 2**62
 NO_POLICY = Mixture((ACCEPT_ALL,), (1.0,))
 """In the place of a policy that is on record elsewhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedSettings:
+    """The arguments of a `CertifiedLearner`, and what must be true of them."""
+
+    hypotheses: HypothesisClass
+    rate: RateLike
+    allowed_gap: float
+    failure_probability: float
+    _: KW_ONLY
+    horizon: int | None = None
+    bound: BoundName | FixedCountBound | None = None
+    prices: Prices | None = None
+    group_use: GroupUse = "certify_only"
+    audit_rate: float | Literal["auto"] = "auto"
+    audit_budget: float | None = None
+    maturity: float | None = None
+    fallback: Literal["accept", "reject"] = "accept"
+    groups: Sequence[Group] | None = None
+    drift_false_alarm: float = 1e-3
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hypotheses", as_class(self.hypotheses))
+        if isinstance(self.hypotheses, Estimator):
+            require_skops()
+        require_gap(self.allowed_gap)
+        require_delta(self.failure_probability)
+        if isinstance(self.bound, FixedCountBound):
+            if self.bound.name in ("betting", "nominate", *AUDIT_BOUNDS):
+                raise InvalidInput(
+                    f"the bound of your own is called {self.bound.name!r}, as one of evenhand's "
+                    "is.",
+                    hint="give it another name, by which certificates tell them apart.",
+                )
+        elif self.bound is not None:
+            require_choice("bound", self.bound, ("betting", "nominate", *AUDIT_BOUNDS))
+        if not (isinstance(self.audit_rate, str) and self.audit_rate == "auto"):
+            law = 'it is "auto" or a probability in (0, 1]'
+            require_number("audit_rate", self.audit_rate, lambda rate: 0 < rate <= 1, law)
+        if self.audit_budget is not None:
+            law = "it is the number of bad accepts that audits may cost, finite and at least 0"
+            none = "None sets no budget."
+            require_number("audit_budget", self.audit_budget, lambda many: many >= 0, law, none)
+        require_choice("fallback", self.fallback, ("accept", "reject"))
+        if self.maturity is not None:
+            law = "a window is a positive, finite span of time"
+            hint = "None says that labels come before the next decision."
+            require_number("maturity", self.maturity, lambda window: window > 0, law, hint)
+        if self.horizon is not None:
+            require_horizon(self.horizon)
+        law = "the probability of suspending without a reason lies strictly between 0 and 1"
+        hint, alarm = "0.001 is the default.", self.drift_false_alarm
+        require_number("drift_false_alarm", alarm, lambda share: 0 < share < 1, law, hint)
+        self._require_fitting_class()
+
+    def _require_fitting_class(self) -> None:
+        hypotheses, name = self.hypotheses, type(self.hypotheses).__name__
+        if hypotheses.uses_group and self.group_use != "decide":
+            raise InvalidInput(
+                f'{name} looks at the group, but group_use is "{self.group_use}".',
+                hint='choose group_use="decide".',
+            )
+        as_rates(self.rate)
+        if self.bound not in (None, "nominate") and self._too_rich:
+            raise InvalidInput(
+                f"{name} is too rich for a union over its members, which the bound "
+                f"{self.bound_name!r} pays.",
+                hint='use bound="nominate".',
+            )
+        # thresholds and stumps are infinitely many, but a grid of cuts from the first rounds is a
+        # finite class for all later ones
+        if self.bound == "dkw" and not (hypotheses.exact and not isfinite(hypotheses.log_size)):
+            raise InvalidInput(
+                f"the bound 'dkw' covers thresholds on a column, and {name} may hold any rules.",
+                hint='use bound="betting", or a class of thresholds.',
+            )
+
+    @property
+    def _too_rich(self) -> bool:
+        """Whether no union over the class can be paid: it cannot be enumerated, or is too large."""
+        size = self.hypotheses.log_size
+        return not self.hypotheses.exact or (isfinite(size) and size > MOST_LOG_SIZE)
+
+    @property
+    def bound_name(self) -> str:
+        """The name of the bound; by default the one that covers the class."""
+        if self.bound is None:
+            return "nominate" if self._too_rich else "betting"
+        return self.bound.name if isinstance(self.bound, FixedCountBound) else self.bound
+
+    @property
+    def fitted(self) -> bool:
+        """Whether hypotheses are fitted and nominated one by one."""
+        return self.bound_name == "nominate"
+
+    def guarantee(self, seed: int) -> Guarantee:
+        """What is guaranteed."""
+        return Guarantee(
+            rates=as_rates(self.rate),
+            limit=float(self.allowed_gap),
+            failure_probability=self.failure_probability,
+            bound=self.bound_name,
+            group_use=self.group_use,
+            maturity=self.maturity,
+            drift_false_alarm=self.drift_false_alarm,
+            seed=seed,
+        )
 
 
 @dataclass(eq=False, kw_only=True)
@@ -155,54 +281,22 @@ class CertifiedLearner(EpochLearner):
     _coin: tuple[Mixture, float] | None = None
     _ahead: Ahead | None = None
 
-    def __init__(
-        self,
-        hypotheses: HypothesisClass,
-        rate: RateLike,
-        allowed_gap: float,
-        failure_probability: float,
-        *,
-        horizon: int | None = None,
-        bound: BoundName | FixedCountBound | None = None,
-        prices: Prices | None = None,
-        group_use: GroupUse = "certify_only",
-        audit_rate: float | Literal["auto"] = "auto",
-        audit_budget: float | None = None,
-        maturity: float | None = None,
-        fallback: Literal["accept", "reject"] = "accept",
-        groups: Sequence[Group] | None = None,
-        drift_false_alarm: float = 1e-3,
-        seed: int | None = None,
-    ) -> None:
-        self.settings = CertifiedSettings(
-            hypotheses=hypotheses,
-            rate=rate,
-            allowed_gap=allowed_gap,
-            failure_probability=failure_probability,
-            horizon=horizon,
-            bound=bound,
-            prices=prices,
-            group_use=group_use,
-            audit_rate=audit_rate,
-            audit_budget=audit_budget,
-            maturity=maturity,
-            fallback=fallback,
-            groups=groups,
-            drift_false_alarm=drift_false_alarm,
-            seed=seed,
-        )
-        self.hypotheses, self.horizon = self.settings.hypotheses, horizon
-        self.maturity = maturity
-        self.rates = as_rates(rate)
-        self.allowed_gap = self.comparator_gap = float(allowed_gap)
-        self.failure_probability, self.drift_false_alarm = failure_probability, drift_false_alarm
-        self.audit_rate, self.audit_budget, self.fallback = audit_rate, audit_budget, fallback
-        self.fitted, self.bound = self.settings.fitted, self.settings.bound_name
+    @made_with(CertifiedSettings)
+    def __init__(self, settings: CertifiedSettings) -> None:
+        self.settings = settings
+        self.hypotheses, self.horizon = settings.hypotheses, settings.horizon
+        self.maturity = settings.maturity
+        self.rates = as_rates(settings.rate)
+        self.allowed_gap = self.comparator_gap = float(settings.allowed_gap)
+        self.failure_probability = settings.failure_probability
+        self.drift_false_alarm, self.fallback = settings.drift_false_alarm, settings.fallback
+        self.audit_rate, self.audit_budget = settings.audit_rate, settings.audit_budget
+        self.fitted, self.bound = settings.fitted, settings.bound_name
         super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use=group_use,
-            seed=seed,
-            settings=self.settings,
+            prices=settings.prices,
+            group_use=settings.group_use,
+            seed=settings.seed,
+            settings=settings,
         )
 
     def _first_state(self, seed: int) -> CertifiedState:
@@ -535,7 +629,8 @@ class CertifiedLearner(EpochLearner):
         log = self.state.history.of(with_group=self.group_use == "decide")
         assert log is not None  # cohorts have been closed
         return Situation(
-            self.settings,
+            self.audit_rate,
+            self.horizon,
             self.state.run,
             log,
             self.loss,
