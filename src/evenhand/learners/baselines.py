@@ -10,13 +10,14 @@ FairOnGathered        greedy, with the constraint measured on the labels that we
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import ceil
 from typing import Any
 
 import numpy as np
 
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
+from evenhand.bandit.coordinate_descent import OracleAnswer
 from evenhand.contracts import Enumeration, GroupUse, HypothesisClass, RowOracle
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided
@@ -26,11 +27,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifie
 from evenhand.hypotheses.estimator import as_class
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.exploration import sample_of
-from evenhand.learners.settings import (
-    require_gap,
-    require_horizon,
-    require_whole,
-)
+from evenhand.learners.settings import made_with, require_gap, require_horizon, require_whole
 from evenhand.learners.two_phase import FIRST_EPOCH, TwoPhaseLearner
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, IntArray, Prices
@@ -44,6 +41,7 @@ class _Fixed(EpochLearner):
     """One policy for ever."""
 
     needs_group = False
+    fixed = Mixture((ACCEPT_ALL,), (1.0,))
 
     def __init__(
         self,
@@ -54,18 +52,10 @@ class _Fixed(EpochLearner):
     ) -> None:
         self.rates = as_rates(rate)
         settings = {"rate": rate, "prices": prices, "seed": seed}
-        super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use="certify_only",
-            seed=seed,
-            settings=settings,
-        )
+        super().__init__(prices=prices, seed=seed, settings=settings)
 
     def _plan(self, number: int, round: int) -> Epoch:
-        return Epoch(number, "fixed", round, FOREVER, self._policy())
-
-    def _policy(self) -> Mixture:
-        return Mixture((ACCEPT_ALL,), (1.0,))
+        return Epoch(number, "fixed", round, FOREVER, self.fixed)
 
 
 class AcceptAll(_Fixed):
@@ -97,8 +87,7 @@ class Uniform(_Fixed):
     [0.5, 0.5]
     """
 
-    def _policy(self) -> Mixture:
-        return Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
+    fixed = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
 
 
 class ExploreThenCommit(TwoPhaseLearner):
@@ -242,62 +231,46 @@ def _net(gaps: FloatArray, limit: float, grid: int) -> tuple[IntArray, IntArray,
     return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(weights)
 
 
+@dataclass(frozen=True, eq=False)
+class GreedySettings:
+    """The arguments of learners that re-solve whenever the number of rounds has doubled."""
+
+    hypotheses: HypothesisClass
+    rate: Rate | Sequence[Rate]
+    allowed_gap: float = 1.0
+    _: KW_ONLY
+    first_rounds: int = 4 * FIRST_EPOCH
+    prices: Prices | None = None
+    group_use: GroupUse = "certify_only"
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hypotheses", as_class(self.hypotheses))
+        require_gap(self.allowed_gap)
+        law = "at least one person must be accepted to learn"
+        require_whole("first_rounds", self.first_rounds, 1, law)
+
+
 class _Greedy(EpochLearner):
     """Learners that begin with a few accepted rounds and then re-solve whenever the number of
     rounds has doubled.
     """
 
-    def __init__(
-        self,
-        hypotheses: HypothesisClass,
-        rate: Rate | Sequence[Rate],
-        allowed_gap: float = 1.0,
-        *,
-        first_rounds: int = 4 * FIRST_EPOCH,
-        prices: Prices | None = None,
-        group_use: GroupUse = "certify_only",
-        seed: int | None = None,
-    ) -> None:
-        hypotheses = as_class(hypotheses)
-        settings = {
-            "hypotheses": hypotheses,
-            "rate": rate,
-            "allowed_gap": allowed_gap,
-            "first_rounds": first_rounds,
-            "prices": prices,
-            "group_use": group_use,
-            "seed": seed,
-        }
-        require_gap(allowed_gap)
-        require_whole(
-            "first_rounds", first_rounds, 1, "at least one person must be accepted to learn"
-        )
-        self.hypotheses, self.allowed_gap, self.first_rounds = (
-            hypotheses,
-            allowed_gap,
-            int(first_rounds),
-        )
-        self.rates = as_rates(rate)
-        self.comparator_gap = allowed_gap
+    @made_with(GreedySettings)
+    def __init__(self, settings: GreedySettings) -> None:
+        self.hypotheses, self.rates = settings.hypotheses, as_rates(settings.rate)
+        self.allowed_gap = self.comparator_gap = settings.allowed_gap
+        self.first_rounds = int(settings.first_rounds)
         super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use=group_use,
-            seed=seed,
+            prices=settings.prices,
+            group_use=settings.group_use,
+            seed=settings.seed,
             settings=settings,
         )
 
     def _accept(self, number: int, round: int) -> Epoch:
         everybody = Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
         return Epoch(number, "explore", round, max(self.first_rounds, round), everybody)
-
-
-@dataclass(frozen=True, eq=False)
-class AnyAnswer:
-    """One hypothesis: without a constraint nothing has to be mixed."""
-
-    policy: Mixture
-    acceptance: FloatArray
-    oracle_calls: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,7 +283,7 @@ class AnyPolicy:
     loss: EstimatedLoss
     group_use: GroupUse
 
-    def cheapest(self, acceptance_cost: FloatArray) -> AnyAnswer:
+    def cheapest(self, acceptance_cost: FloatArray) -> OracleAnswer:
         """The cheapest hypothesis of all."""
         features, group = self.loss.features, self.loss.group
         groups = () if group is None else dict.fromkeys(group.tolist())
@@ -318,7 +291,7 @@ class AnyPolicy:
         answers = []
         for rule in (self.oracle.best(acceptance_cost), *permanent):
             policy = Mixture((rule,), (1.0,), self.group_use)
-            answers.append(AnyAnswer(policy, policy.acceptance_of_checked(features, group)))
+            answers.append(OracleAnswer(policy, policy.acceptance_of_checked(features, group)))
         return min(answers, key=lambda answer: float(acceptance_cost @ answer.acceptance))
 
 

@@ -75,6 +75,7 @@ from typing import Literal
 import numpy as np
 
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
+from evenhand.bandit.coordinate_descent import OracleAnswer
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.estimation import EstimatedLoss, RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.log import Contexts, find_contexts
@@ -102,15 +103,6 @@ from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 FRESH_INVERSE = 20
 """After so many pivots the inverse of the basis is computed afresh."""
-
-
-@dataclass(frozen=True, eq=False)
-class CertifiedAnswer:
-    """The cheapest deployable policy for one cost vector."""
-
-    policy: Mixture
-    acceptance: FloatArray
-    oracle_calls: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +151,12 @@ class CertifiedSet:
             self.group_use,
         )
 
-    def cheapest(self, acceptance_cost: FloatArray) -> CertifiedAnswer:
+    def cheapest(self, acceptance_cost: FloatArray) -> OracleAnswer:
         """argmin over deployable pi of sum_i acceptance_cost_i P[pi(x_i) = +1]."""
         program = MixtureProgram(self.constraints, self.limit)
         weights = program.cheapest(self.accepts @ acceptance_cost)
         support = np.flatnonzero(weights)
-        return CertifiedAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
+        return OracleAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
 
     def cautious(self, weights: FloatArray, cost: FloatArray, variance: FloatArray) -> FloatArray:
         """Learned weight whose gain over the better constant may be chance goes to that constant.

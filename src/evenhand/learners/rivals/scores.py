@@ -148,12 +148,7 @@ class _ScoreLearner(EpochLearner):
         self.rates = as_rates(rate)
         self.allowed_gap = self.comparator_gap = allowed_gap
         settings = {"rate": rate, "allowed_gap": allowed_gap, **own, "prices": prices, "seed": seed}
-        super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use="certify_only",
-            seed=seed,
-            settings=settings,
-        )
+        super().__init__(prices=prices, seed=seed, settings=settings)
 
 
 class SemiLogistic(_ScoreLearner):
