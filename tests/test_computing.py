@@ -16,13 +16,13 @@ import evenhand
 from evenhand import computing
 from evenhand.bounds import _betting_kernel, betting_wealth
 from evenhand.computing import Kernel, compiled, computing_in, one_blas_thread
-from evenhand.estimation import _context_kernel
+from evenhand.estimation import log
 from evenhand.evaluation import _loss_kernel
 from evenhand.hypotheses import _kernels
 
 KERNELS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": value
-    for module in (_kernels, _betting_kernel, _context_kernel, _loss_kernel)
+    for module in (_kernels, _betting_kernel, log, _loss_kernel)
     for name, value in vars(module).items()
     if isinstance(value, Kernel)
 }
@@ -121,7 +121,7 @@ ARGUMENTS = {
     "_kernels.score_rows": score_arguments,
     "_betting_kernel.narrow_cells": narrow_arguments,
     "_betting_kernel.largest_gaps": gap_arguments,
-    "_context_kernel.number_rows": context_arguments,
+    "log.number_rows": context_arguments,
     "_loss_kernel.add_rows": loss_arguments,
 }
 

@@ -12,8 +12,9 @@ from operator import is_not
 from typing import Literal, Self, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from evenhand.computing import compiled
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.words import (
     BoolArray,
@@ -49,6 +50,91 @@ class Contexts:
         )
 
 
+def _number_rows(
+    one: FloatArray, two: FloatArray, beside: FloatArray, first: IntArray, index: IntArray
+) -> int:
+    parts = [np.concatenate([one, two]) if len(two) else one, beside]
+    found = _grouped_by(_row_hash(parts), first, index)
+    if not all(np.array_equal(part[first[index]], part) for part in parts):
+        table = np.column_stack(parts) + 0.0
+        equal = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
+        found = _grouped_by(equal, first, index)
+    return found
+
+
+def _row_hash(parts: list[FloatArray]) -> NDArray[np.uint64]:
+    """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64; -0.0 counts as 0.0, which it
+    equals.
+    """
+    key = np.full(len(parts[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for part in parts:
+        for column in part.T:
+            key = (key ^ (column + 0.0).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+            key ^= key >> np.uint64(29)
+    return key
+
+
+def _grouped_by(key: NDArray[np.generic], first: IntArray, index: IntArray) -> int:
+    """Numbers the values of a one-dimensional key."""
+    _, where, inverse = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(where)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    first[: len(order)], index[:] = where[order], rank[inverse.reshape(-1)]
+    return len(order)
+
+
+@compiled(_number_rows, pays=5_000_000)
+def number_rows(
+    one: FloatArray, two: FloatArray, beside: FloatArray, first: IntArray, index: IntArray
+) -> int:
+    """Rows of `one`, then those of `two`, each followed by its columns in `beside`. index[i]: the
+    number of row i among the distinct rows; first[number]: where it appears first. How many there
+    are.
+
+    The hash of a row is the sum over its columns of the value's bits, mixed with the column's
+    number, modulo 2^64; zeros of either sign add nothing. Equal hashes are checked value by value.
+    """
+
+    def hashed(row: FloatArray, column: np.uint64) -> np.uint64:
+        key, bits = np.uint64(0), row.view(np.uint64)
+        for j in range(len(row)):
+            if row[j] != 0.0:
+                place = (column + np.uint64(j)) << np.uint64(1)
+                mixed = (bits[j] ^ place) * np.uint64(0xBF58476D1CE4E5B9)
+                mixed = (mixed ^ (mixed >> np.uint64(29))) * (np.uint64(0x94D049BB133111EB) + place)
+                key += mixed ^ (mixed >> np.uint64(32))
+        return key
+
+    def same(row: FloatArray, other: FloatArray) -> bool:
+        equal = True
+        for j in range(len(row)):
+            equal = equal and row[j] == other[j]
+        return equal
+
+    size = 2
+    while size < 2 * len(beside):
+        size *= 2
+    slots, hashes = np.full(size, -1), np.empty(len(beside), np.uint64)
+    start, columns, found, mask = len(one), one.shape[1], 0, np.uint64(size - 1)
+    for i in range(len(beside)):
+        new = one[i] if i < start else two[i - start]
+        key = hashed(new, np.uint64(0)) + hashed(beside[i], np.uint64(columns))
+        slot = key & mask
+        while slots[slot] >= 0:
+            number = slots[slot]
+            other = first[number]
+            known = one[other] if other < start else two[other - start]
+            if hashes[number] == key and same(beside[other], beside[i]) and same(known, new):
+                break
+            slot = (slot + np.uint64(1)) & mask
+        if slots[slot] < 0:
+            slots[slot], first[found], hashes[found] = found, i, key
+            found += 1
+        index[i] = slots[slot]
+    return found
+
+
 def find_contexts(
     features: FloatArray,
     group: GroupArray | None,
@@ -59,18 +145,22 @@ def find_contexts(
 
     `before`: features of rows that come first, without a copy.
     """
-    beside = [*more, *([] if group is None else [numbered(group)[1].astype(np.float64)])]
-    columns = (
-        np.column_stack(beside)
-        if beside
-        else np.zeros((len(features) + (0 if before is None else len(before)), 0))
-    )
-    from evenhand.estimation._context_kernel import number_rows
-
     one, two = (features, features[:0]) if before is None else (before, features)
+    beside = [*more, *([] if group is None else [numbered(group)[1].astype(np.float64)])]
+    columns = np.column_stack(beside) if beside else np.zeros((len(one) + len(two), 0))
     first, index = np.empty(len(columns), np.int64), np.empty(len(columns), np.int64)
     found = number_rows(np.ascontiguousarray(one), np.ascontiguousarray(two), columns, first, index)
     return Contexts(first[:found].copy(), index)
+
+
+def is_known(group: GroupArray) -> BoolArray:
+    """Which rows have a group: None is the unknown one."""
+    return np.array([value is not None for value in group.tolist()], dtype=bool)
+
+
+def is_group(group: GroupArray, value: Group) -> BoolArray:
+    """Which rows have this group, whatever kinds of groups there are; None is the unknown one."""
+    return np.array([one == value for one in group.tolist()], dtype=bool)
 
 
 def numbered(group: GroupArray) -> tuple[list[Group], IntArray]:
@@ -114,15 +204,18 @@ def joined_people(
     groups: Sequence[GroupArray | None], prices: Sequence[Prices | None], sizes: Sequence[int]
 ) -> tuple[GroupArray | None, Prices | None]:
     """Groups and prices of so many people each, end to end; None as soon as some are missing."""
+    everybody = slice(None)
     known = [
-        (np.broadcast_to(one.false_accept, (size,)), np.broadcast_to(one.false_reject, (size,)))
+        prices_of(one, size, everybody)
         for one, size in zip(prices, sizes, strict=True)
         if one is not None
     ]
     if not known or len(known) < len(prices):
         return joined(groups), None
-    columns = (np.concatenate(column) for column in zip(*known, strict=True))
-    return joined(groups), Prices(*columns)
+    return joined(groups), Prices(
+        np.concatenate([one.false_accept for one in known]),
+        np.concatenate([one.false_reject for one in known]),
+    )
 
 
 _COUNTS: tuple[Literal["rejected", "positive", "negative"], ...] = (
@@ -196,26 +289,14 @@ class RoundLog:
                 for name in ("false_accept", "false_reject")
             )
             object.__setattr__(self, "prices", Prices(*columns))
-        p, never, always = self.acceptance, self.acceptance == 0, self.acceptance == 1
-        happened = "that cannot have happened"
+        p, happened = self.acceptance, "that cannot have happened"
+        below = [(getattr(self, name) < 0, getattr(self, name), f"{name} is") for name in _COUNTS]
+        never, always = (p == 0) & (self.accepted > 0), (p == 1) & (self.rejected > 0)
         for bad, value, what, law in (
-            *(
-                (column < 0, column, f"{name} is", "a count cannot be below 0")
-                for name, column in ((name, getattr(self, name)) for name in _COUNTS)
-            ),
+            *((*count, "a count cannot be below 0") for count in below),
             ((p < 0) | (p > 1), p, "acceptance is", "a probability lies between 0 and 1"),
-            (
-                never & (self.accepted > 0),
-                self.accepted,
-                "acceptance is 0 but accepted is",
-                happened,
-            ),
-            (
-                always & (self.rejected > 0),
-                self.rejected,
-                "acceptance is 1 but rejected is",
-                happened,
-            ),
+            (never, self.accepted, "acceptance is 0 but accepted is", happened),
+            (always, self.rejected, "acceptance is 1 but rejected is", happened),
         ):
             if bad.any():
                 row = int(np.argmax(bad))
@@ -543,14 +624,10 @@ class History:
         for place, (number, log) in enumerate(self.logs):
             if number != epoch or log.features.shape[1] != round.features.shape[1]:
                 continue
-            same = (
-                (log.features == round.features[0]).all(axis=1)
-                & (log.acceptance == round.acceptance[0])
-                & (getattr(log, kind) > 0)
-            )
+            same = (log.features == round.features[0]).all(axis=1)
+            same &= (log.acceptance == round.acceptance[0]) & (getattr(log, kind) > 0)
             if log.group is not None:
-                told = None if round.group is None else round.group[0]
-                same &= np.array([value == told for value in log.group.tolist()], dtype=bool)
+                same &= is_group(log.group, None if round.group is None else round.group[0])
             if log.prices is not None and round.prices is not None:
                 for name in ("false_accept", "false_reject"):
                     same &= getattr(log.prices, name) == getattr(round.prices, name)
@@ -559,9 +636,8 @@ class History:
                 counts = getattr(log, kind).copy()
                 counts[int(np.argmax(same))] -= 1
                 left: RoundLog = replace(log, **{kind: counts})
-                self.logs[place : place + 1] = (
-                    [(number, left.where(left.count > 0))] if left.rounds > 0 else []
-                )
+                rest = [(number, left.where(left.count > 0))] if left.rounds > 0 else []
+                self.logs[place : place + 1] = rest
                 return True
         return False
 
