@@ -25,8 +25,7 @@ from evenhand.contracts import FairOracle, Hypothesis
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.estimation import EstimatedLoss
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.policies import Mixture
-from evenhand.policies.weights import PolicyWeights, policy_key
+from evenhand.policies.mixture import Mixture, PolicyWeights, policy_key
 from evenhand.words import FloatArray
 
 TOLERANCE = 1e-9

@@ -110,13 +110,10 @@ class ExploreThenCommit(TwoPhaseLearner):
     """
 
     def __init__(self, *args: Any, same_exploration: bool = False, **settings: Any) -> None:
-        length_given = (
-            settings.get("exploration_rounds") is not None
-            or settings.get("tradeoff_exponent") is not None
-        )
+        lengths = (settings.get("exploration_rounds"), settings.get("tradeoff_exponent"))
         horizon = settings["horizon"] if "horizon" in settings else args[4]
         require_horizon(horizon, 2)
-        if not (length_given or same_exploration):
+        if lengths == (None, None) and not same_exploration:
             settings["exploration_rounds"] = ceil(horizon ** (2 / 3))
         super().__init__(*args, **settings)
         self._settings["same_exploration"] = same_exploration
@@ -201,9 +198,8 @@ class Exp4(TwoPhaseLearner):
         rate = np.sqrt(np.log(max(len(first), 2)) / max(loss.rounds, 1.0))
         chance = np.exp(-rate * (cumulative - cumulative.min()))
         chance /= chance.sum()
-        mass = np.bincount(first, chance * weight, len(costs)) + np.bincount(
-            second, chance * (1 - weight), len(costs)
-        )
+        mass = np.bincount(first, chance * weight, len(costs))
+        mass = mass + np.bincount(second, chance * (1 - weight), len(costs))
         members = np.flatnonzero(mass > 1e-12)
         weights = (1 - floor) * mass[members] / mass[members].sum()
         rules = (bound.hypothesis(int(member)) for member in members)
@@ -328,16 +324,8 @@ class Unconstrained(_Greedy):
             loss, every, exploration_floor=floor, regret_scale=schedule.regret_scale, sides=1
         )
         policy = chosen.weights.smoothed(floor, explored(1))
-        return Epoch(
-            number,
-            "bandit",
-            round,
-            round,
-            policy,
-            floor,
-            chosen.report.iterations,
-            chosen.report.oracle_calls,
-        )
+        took = chosen.report.iterations, chosen.report.oracle_calls
+        return Epoch(number, "bandit", round, round, policy, floor, *took)
 
 
 class FairOnGathered(_Greedy):

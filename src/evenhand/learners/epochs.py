@@ -12,7 +12,7 @@ learner's own lock.
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from inspect import isfunction, signature
 from threading import RLock
@@ -258,22 +258,13 @@ class EpochLearner(Shown):
         made = taken.replace(parameters=list(taken.parameters.values())[1:])
         setattr(cls, "__signature__", made)  # noqa: B010  (mypy knows no such attribute)
         for name, member in list(vars(cls).items()):
-            if (
-                isfunction(member)
-                and not name.startswith("_")
-                and not hasattr(member, "holds_lock")
-            ):
+            if name.startswith("_"):
+                continue
+            if isfunction(member) and not hasattr(member, "holds_lock"):
                 setattr(cls, name, locked(member))
-            elif (
-                isinstance(member, property)
-                and member.fget is not None
-                and not name.startswith("_")
-            ):
-                setattr(
-                    cls,
-                    name,
-                    property(locked(member.fget), member.fset, member.fdel, member.__doc__),
-                )
+            elif isinstance(member, property) and member.fget is not None:
+                read = locked(member.fget)
+                setattr(cls, name, property(read, member.fset, member.fdel, member.__doc__))
 
     def __new__(cls, *_: object, **__: object) -> Self:
         """A learner has its lock before anything else, also one that is copied or comes from
@@ -307,9 +298,9 @@ class EpochLearner(Shown):
         self.loss = TransformedLoss(prices, largest)
         self.group_use: GroupUse = group_use
         self._settings: dict[str, Any] = (
-            {one.name: getattr(settings, one.name) for one in fields(settings)}
-            if is_dataclass(settings)
-            else dict(settings)
+            dict(settings)
+            if isinstance(settings, Mapping)
+            else {one.name: getattr(settings, one.name) for one in fields(settings)}
         )
         self._check_rows = getattr(getattr(self, "hypotheses", None), "check_rows", None)
         drawn = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
@@ -523,14 +514,9 @@ class EpochLearner(Shown):
     @locked
     def notes(self) -> tuple[str, ...]:
         """What a human wants to know, in sentences."""
-        older = (
-            ()
-            if self.state.rules == RULES
-            else (
-                f"this learner began under rules {self.state.rules}: "
-                f"{OLD_RULES[self.state.rules]}.",
-            )
-        )
+        rules, older = self.state.rules, []
+        if rules != RULES:
+            older.append(f"this learner began under rules {rules}: {OLD_RULES[rules]}.")
         return (*older, *self._notes())
 
     @property
@@ -601,12 +587,8 @@ class EpochLearner(Shown):
             if state.overdue or self._left == 0:
                 self.open_epoch()
             if people <= self._left:
-                return _as_decisions(
-                    self._decide_block(
-                        rows, seen, prices and prices_of(prices, people, slice(None))
-                    ),
-                    first,
-                )
+                own_prices = prices and prices_of(prices, people, slice(None))
+                return _as_decisions(self._decide_block(rows, seen, own_prices), first)
             state.book.hold(first)  # the block goes on beyond the end of the epoch
             pieces, start = [], 0
             try:
@@ -743,9 +725,8 @@ class EpochLearner(Shown):
                 "False, for each round or for all."
             )
         window_open = self.state.book.window_open(rounds, *self._clock)
-        for lost in self.state.book.overrule(
-            rounds, np.broadcast_to(decided, rounds.shape), window_open
-        ):
+        decided = np.broadcast_to(decided, rounds.shape)
+        for lost in self.state.book.overrule(rounds, decided, window_open):
             self._lose(lost, erased=False)
 
     @locked
@@ -769,9 +750,8 @@ class EpochLearner(Shown):
             If a round is unknown. Then nobody has been erased.
         """
         rounds = as_rounds(round)
-        for lost in self.state.book.erase(
-            rounds, self.state.book.window_open(rounds, *self._clock)
-        ):
+        window_open = self.state.book.window_open(rounds, *self._clock)
+        for lost in self.state.book.erase(rounds, window_open):
             self._lose(lost, erased=True)
 
     def _lose(self, lost: Block, *, erased: bool) -> None:

@@ -290,15 +290,9 @@ class TwoPhaseLearner(EpochLearner):
             return Epoch(number, "explore", round, length, everybody)
         if not self.explorer.keeps(self.slack):
             # the policy that is deployed was chosen while it did, and so keeps the promise for good
+            kept = replace(self.epoch, phase="frozen", oracle_calls=0)
             length = self._cut_off(max(FIRST_EPOCH, round), round)
-            return replace(
-                self.epoch,
-                number=number,
-                phase="frozen",
-                first_round=round,
-                rounds=length,
-                oracle_calls=0,
-            )
+            return replace(kept, number=number, first_round=round, rounds=length)
         return self._exploit(number, round)
 
     # step 1
@@ -356,9 +350,8 @@ class TwoPhaseLearner(EpochLearner):
         self.state.complete = self._first_missing(self.state.complete)
         while self.state.first + self.state.size <= self.state.complete:
             arrivals, verdict = self._examined(self.state.size)
-            if (
-                verdict == "enough" and not arrivals.missing
-            ):  # somebody may have been erased after their label had come
+            # somebody may have been erased after their label had come
+            if verdict == "enough" and not arrivals.missing:
                 self._end_exploration(arrivals)
             if verdict != "too few":
                 return
@@ -368,10 +361,8 @@ class TwoPhaseLearner(EpochLearner):
         """The first round from `start` on that lacks its label (`may_come`: and was neither
         overruled nor erased); the next one to be decided if there is none."""
         for block, rows in self.state.book.rows(start, self.state.round):
-            for part in (
-                slice(rows.start, rows.start + 1),
-                rows,
-            ):  # mostly it is the one that was missing before
+            # mostly it is the one that was missing before
+            for part in (slice(rows.start, rows.start + 1), rows):
                 missing = block.accept[part] & (block.label[part] == 0)
                 if may_come:
                     missing &= ~(block.overruled[part] | block.erased[part])
@@ -386,33 +377,15 @@ class TwoPhaseLearner(EpochLearner):
     def _arrivals(self, stop: int) -> Arrivals:
         """What is known of the people of the exploration who came before round `stop`."""
         counted = [sample_of(log) for first, log in self.state.in_counts if first < stop]
-        one_by_one = list(self.state.book.rows(self.state.first, stop))
-        group = joined(
-            [part.group for part in counted]
-            + [b.group if b.group is None else b.group[r] for b, r in one_by_one]
-        )
-        assert (
-            group is not None
-        )  # while it explores, the learner decides about nobody without a group
-        return Arrivals(
-            (
-                *(part.features for part in counted),
-                *(block.features[rows] for block, rows in one_by_one),
-            ),
-            group,
-            np.concatenate(
-                [
-                    *(part.label for part in counted),
-                    *(block.label[rows] for block, rows in one_by_one),
-                ]
-            ),
-            np.concatenate(
-                [
-                    *(part.weight for part in counted),
-                    *(np.ones(len(block.label[r])) for block, r in one_by_one),
-                ]
-            ),
-        )
+        parts = [(one.features, one.group, one.label, one.weight) for one in counted]
+        for block, rows in self.state.book.rows(self.state.first, stop):
+            assert block.group is not None  # nobody is decided about without a group
+            people = block.features[rows], block.group[rows], block.label[rows]
+            parts.append((*people, np.ones(len(people[0]))))
+        features, groups, labels, counts = zip(*parts, strict=True)
+        group = joined(groups)
+        assert group is not None
+        return Arrivals(features, group, np.concatenate(labels), np.concatenate(counts))
 
     def _end_exploration(self, arrivals: Arrivals) -> None:
         """These people are the sample for good; labels that come later do not enter it."""
@@ -497,12 +470,10 @@ class TwoPhaseLearner(EpochLearner):
             )
         self.state.size = size
         self._end_exploration(arrivals)
-        sampled = self.state.book.rows(self.state.first, self.state.first + size)
         self.state.unlabelled = [
-            block.first + int(row)
-            for block, rows in sampled
-            for row in range(rows.start, rows.stop)
-            if block.label[row] == 0
+            block.first + rows.start + row
+            for block, rows in self.state.book.rows(self.state.first, self.state.first + size)
+            for row in np.flatnonzero(block.label[rows] == 0).tolist()
         ]
         played = self.state.round - self.epoch.first_round
         self.state.epochs[-1] = replace(self.epoch, rounds=played)
@@ -584,19 +555,9 @@ class TwoPhaseLearner(EpochLearner):
             regret_scale=self.schedule.regret_scale,
             sides=self.sides,
         )
-        policy = descent.weights.smoothed(floor, explored(self.sides))
-        report = descent.report
-        return Epoch(
-            number,
-            "bandit",
-            round,
-            length,
-            policy,
-            floor,
-            report.iterations,
-            report.oracle_calls,
-            report.halted,
-        )
+        policy, report = descent.weights.smoothed(floor, explored(self.sides)), descent.report
+        took = report.iterations, report.oracle_calls, report.halted
+        return Epoch(number, "bandit", round, length, policy, floor, *took)
 
     @property
     def _explored_rounds(self) -> int:

@@ -187,10 +187,8 @@ class MixtureProgram:
 
     def __init__(self, constraints: FloatArray, limits: float | FloatArray) -> None:
         rows, members = constraints.shape
-        self.constraints, self.limits = (
-            constraints,
-            np.broadcast_to(np.asarray(limits, dtype=np.float64), (rows,)),
-        )
+        self.constraints = constraints
+        self.limits = np.broadcast_to(np.asarray(limits, dtype=np.float64), (rows,))
         self.columns = np.zeros((rows + 1, members + rows))
         self.columns[0, :members] = 1.0
         self.columns[1:, :members] = constraints
@@ -417,13 +415,12 @@ def _imaginary_people(
     if not several.any():
         return PRIOR
     labels = accepted[several]
-    spread = float(
-        ((residual**2 - squares)[several] / labels**2).sum() / ((labels - 1.0) / labels).sum()
-    )
+    products = ((residual**2 - squares)[several] / labels**2).sum()
+    spread = float(products / ((labels - 1.0) / labels).sum())
     noise = float((mean * (1.0 - mean))[several].mean())
-    return (
-        float(np.clip(noise / spread - 1.0, LEAST_PRIOR, MOST_PRIOR)) if spread > 0 else MOST_PRIOR
-    )
+    if not spread > 0:
+        return MOST_PRIOR
+    return float(np.clip(noise / spread - 1.0, LEAST_PRIOR, MOST_PRIOR))
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,9 +449,8 @@ class Objective:
 
     def value(self, weights: FloatArray) -> float:
         """J of the mixture with these weights."""
-        from scipy.special import (
-            spence,
-        )  # integral from 0 to x of ln(1 + u) du / u = -spence(1 + x)
+        # the integral from 0 to x of ln(1 + u) du / u is -spence(1 + x)
+        from scipy.special import spence
 
         p = self.floor + (1.0 - self.floor) * (weights @ self.accepts)
         scale = 1.5 / (self.information * (self.fixed + self.spread @ (1.0 / p)))
@@ -493,10 +489,8 @@ class Objective:
             vertex = program.cheapest(gradient)
             if float(weights @ (prices - rows @ pull) - gradient @ vertex) <= stop:
                 return Explored(weights @ vertices, calls - 1, calls, halted=True)
-            vertices, weights = (
-                np.concatenate([vertices, vertex[np.newaxis]]),
-                np.append(weights, 0.0),
-            )
+            vertices = np.concatenate([vertices, vertex[np.newaxis]])
+            weights = np.append(weights, 0.0)
             rows = np.concatenate([rows, rest * (vertex @ self.accepts)[np.newaxis]])
             prices = np.append(prices, rest * float(vertex @ self.costs))
             for _ in range(SHIFTS):

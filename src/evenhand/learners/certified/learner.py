@@ -470,26 +470,21 @@ class CertifiedLearner(EpochLearner):
 
     def _look_at(self, closed: Sequence[ClosedCohort]) -> None:
         state, run = self.state, self.state.run
-        self._watch_late_labels()
+        # Without a maturity window: show the drift tests the cohorts that have all their labels by
+        # now, in the order of arrival, unless their rounds were decided elsewhere.
+        while run.awaiting:
+            epoch, first, stop = run.awaiting[0]
+            if not any(first <= block.first < stop for block in state.book.blocks):
+                break
+            cohort = from_block(state.book.between(first, stop))
+            if not cohort.complete:
+                break
+            run.watch_labels(cohort, state.epochs[epoch - 1].mixture)
+            run.awaiting.pop(0)
         policies = {one.epoch: state.epochs[one.epoch - 1].mixture for one in closed}
         run.look_at(closed, policies, state.history, state.round)
         if run.alarms:
             self._suspend()
-
-    def _watch_late_labels(self) -> None:
-        """Without a maturity window: show the drift tests the cohorts that have all their labels by
-        now, in the order of arrival.
-        """
-        run, book = self.state.run, self.state.book
-        while run.awaiting:
-            epoch, first, stop = run.awaiting[0]
-            if not any(first <= block.first < stop for block in book.blocks):
-                return  # its rounds were decided elsewhere and closed without their labels
-            cohort = from_block(book.between(first, stop))
-            if not cohort.complete:
-                return
-            run.watch_labels(cohort, self.state.epochs[epoch - 1].mixture)
-            run.awaiting.pop(0)
 
     def replay(
         self,
@@ -577,9 +572,15 @@ class CertifiedLearner(EpochLearner):
                 return self._constant(number, round, epoch_length(run.evidence.people))
             own = self.settings.bound if isinstance(self.settings.bound, FixedCountBound) else None
             run.start(self.hypotheses, own, self.state.columns or 1, round)
-        if self._budget_left <= 0:
-            return self._frozen(number, round)
-        return self._deploy(number, round)
+        if self._budget_left > 0:
+            return self._deploy(number, round)
+        # the audit budget is spent: the best certified policy, without audits, for good
+        chosen, gaps = self._situation(number, round).without_audits()
+        policy = replace(chosen, schema=self.state.schema)
+        self.state.certified_gaps[number] = gaps
+        self.state.frozen_certificate = run.certificate(policy, gaps, FOREVER)
+        run.frozen = True
+        return Epoch(number, "frozen", round, FOREVER, policy)
 
     def _constant(self, number: int, round: int, rounds: int) -> Epoch:
         """Before anything is certified: accept everybody; after a suspension: the fallback,
@@ -615,15 +616,6 @@ class CertifiedLearner(EpochLearner):
         choice = situation.by_descent(length)
         self._ahead = choice.ahead or self._ahead
         return choice
-
-    def _frozen(self, number: int, round: int) -> Epoch:
-        """The audit budget is spent: the best certified policy, without audits, for good."""
-        chosen, gaps = self._situation(number, round).without_audits()
-        policy = replace(chosen, schema=self.state.schema)
-        self.state.certified_gaps[number] = gaps
-        self.state.frozen_certificate = self.state.run.certificate(policy, gaps, FOREVER)
-        self.state.run.frozen = True
-        return Epoch(number, "frozen", round, FOREVER, policy)
 
     def _situation(self, number: int, round: int) -> Situation:
         log = self.state.history.of(with_group=self.group_use == "decide")

@@ -65,11 +65,9 @@ MARGIN = 1e-3
 
 def due(run: CertificationRun, log: RoundLog, round: int) -> bool:
     """Whether there are enough new labels and rounds to nominate again, and audits to do it by."""
-    return (
-        float(log.accepted.sum()) >= max(FIRST_LABELS, AGAIN_LABELS * run.nominated_labels)
-        and round >= AGAIN_ROUNDS * run.nominated_at
-        and bool(run.evidence.audits)
-    )
+    labels = max(FIRST_LABELS, AGAIN_LABELS * run.nominated_labels)
+    new = float(log.accepted.sum()) >= labels and round >= AGAIN_ROUNDS * run.nominated_at
+    return new and bool(run.evidence.audits)
 
 
 def nominees(
@@ -110,12 +108,8 @@ def _thinned(log: RoundLog) -> RoundLog:
         chosen = _spread(rows, most)
         keep[chosen], scale[chosen] = True, len(rows) / max(len(chosen), 1)
     kept, scale = log.where(keep), scale[keep]
-    rejected, positive, negative = (
-        column * scale for column in (kept.rejected, kept.positive, kept.negative)
-    )
-    return RoundLog(
-        kept.features, kept.group, kept.acceptance, rejected, positive, negative, kept.prices
-    )
+    names = ("rejected", "positive", "negative")
+    return replace(kept, **{name: getattr(kept, name) * scale for name in names})
 
 
 def _spread(rows: IntArray, most: int) -> IntArray:
@@ -173,9 +167,8 @@ class ForetoldPeople:
         much as IMAGINED audits.
         """
         share, audits = self.weight * IMAGINED / self.weight.sum(), self.labelled
-        count = np.concatenate(
-            [audits.weight, share * (1.0 - self.negative), share * self.negative]
-        )
+        foretold = (share * (1.0 - self.negative), share * self.negative)
+        count = np.concatenate([audits.weight, *foretold])
         features = np.concatenate([audits.features, self.features, self.features])
         group = np.concatenate([audits.group, self.group, self.group])
         label = np.concatenate([audits.label, np.repeat([1, -1], len(self.weight))])
@@ -229,9 +222,8 @@ def _supports(
     rejecting = float(people.weight @ (1.0 - people.negative)) * float(np.mean(prices.false_reject))
     if max(accepting, rejecting) >= CLEARLY * min(accepting, rejecting):
         kappa = 1.0 / TILT if accepting > rejecting else TILT
-        tilted = TransformedLoss(
-            Prices(prices.false_accept, kappa * prices.false_reject), TILT * loss.normaliser
-        )
+        others = Prices(prices.false_accept, kappa * prices.false_reject)
+        tilted = TransformedLoss(others, TILT * loss.normaliser)
         leaning, _ = doubly_robust(replace(log, prices=None), regression, tilted, cap=LIGHT)
         near = fair.at(limits[0]).cheapest(leaning.acceptance_cost).policy
         yield near.hypotheses[int(np.argmax(near.weights))]
@@ -246,26 +238,19 @@ def _standard_error(
     """The standard error of the gap of "accept whoever is worth it": sqrt(sum over two groups of f
     (1 - f) / n), n of them audited.
     """
-    of_accept, of_reject = (
-        float(np.mean(loss.of_false_accept - loss.of_reject)),
-        float(np.mean(loss.of_reject)),
-    )
-    accepts, audits, largest = (
-        people.negative * of_accept < (1.0 - people.negative) * of_reject,
-        people.labelled,
-        0.0,
-    )
+    of_accept = float(np.mean(loss.of_false_accept - loss.of_reject))
+    of_reject = float(np.mean(loss.of_reject))
+    accepts = people.negative * of_accept < (1.0 - people.negative) * of_reject
+    chances, audits = np.stack([1.0 - people.negative, people.negative], axis=1), people.labelled
+    largest = 0.0
     for rate in rates:
-        counted = np.stack([1.0 - people.negative, people.negative], axis=1) @ rate.in_denominator(
-            np.array([1, -1])
-        )
+        counted = chances @ rate.in_denominator(np.array([1, -1]))
         variances = []
         for group in audits.groups:
             here = (people.group == group) * people.weight * counted
             f = min(float(here @ accepts / max(here.sum(), 1e-12)), 1.0)
-            n = float(
-                audits.weight[(audits.group == group) & rate.in_denominator(audits.label)].sum()
-            )
+            audited = (audits.group == group) & rate.in_denominator(audits.label)
+            n = float(audits.weight[audited].sum())
             variances.append(f * (1.0 - f) / max(n, 1.0))
         largest = max(largest, float(np.sqrt(sum(sorted(variances)[-2:]))))
     return largest

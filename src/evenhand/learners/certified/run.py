@@ -352,13 +352,12 @@ class CertificationRun:
             return
         self.closed.append(place)
         prepared = self.prepared.get(cohort.epoch)
-        judged = self.process is not None and prepared is not None
+        judged = False
         if self.process is not None and prepared is not None:
-            contradictions = self.process.update(cohort, prepared)
+            judged, contradictions = True, self.process.update(cohort, prepared)
             if contradictions:
-                self.broken = (
-                    f"the evidence about {contradictions} hypotheses contradicts itself",
-                )
+                why = f"the evidence about {contradictions} hypotheses contradicts itself"
+                self.broken = (why,)
         audits, billed = self.guarantee.nominates, self.started
         self.evidence.add(cohort, self.groups, billed=billed, judged=judged, audits=audits)
 
@@ -401,21 +400,15 @@ class CertificationRun:
         streams = {"group mix": len(groups) + 1, **{f"labels of {group}": 3 for group in groups}}
         self.monitor = DriftMonitor.start(streams, guarantee.false_alarm(self.number))
         self.watched = WatchedRules(stream(guarantee.seed, "watched", self.number))
-        if guarantee.nominates:
-            betting = BettingBound(groups, guarantee.rates, 0, share, shares=())
-            self.process = BettingProcess(betting, (), betting.start(), guarantee.group_decides)
-            return
-        members = self._members(hypotheses)
-        self.ledger = self.ledger.book(
-            f"life {self.number}: {guarantee.bound} over {len(members)} hypotheses",
-            share,
-            at=round,
-        )
-        if guarantee.bound == "betting":
-            betting = BettingBound(groups, guarantee.rates, len(members), share)
-            self.process = BettingProcess(
-                betting, members, betting.start(), guarantee.group_decides
-            )
+        members = () if guarantee.nominates else self._members(hypotheses)
+        if not guarantee.nominates:
+            what = f"life {self.number}: {guarantee.bound} over {len(members)} hypotheses"
+            self.ledger = self.ledger.book(what, share, at=round)
+        if guarantee.bound in ("betting", "nominate"):
+            shares = () if guarantee.nominates else None
+            betting = BettingBound(groups, guarantee.rates, len(members), share, shares=shares)
+            decides = guarantee.group_decides
+            self.process = BettingProcess(betting, members, betting.start(), decides)
             return
         self.process = AuditProcess(
             bound=bound or AUDIT_BOUNDS[guarantee.bound],
@@ -455,9 +448,8 @@ class CertificationRun:
             if group not in self.groups and self._reserved:
                 self.joined += 1
                 share = inverse_square_share(self._reserved, self.joined)
-                self.ledger = self.ledger.book(
-                    f"life {self.number}: group {group} joins", share, at=round
-                )
+                what = f"life {self.number}: group {group} joins"
+                self.ledger = self.ledger.book(what, share, at=round)
                 self.process.join_group(group, share)
                 self.groups = (*self.groups, group)
 
@@ -465,12 +457,9 @@ class CertificationRun:
         """The finite class that all later rounds are judged by: H itself, or its cuts at the first
         people's values.
         """
-        past = self.evidence.past
-        source = (
-            Stumps(max_bins=CUTS)
-            if isinstance(hypotheses, Stumps) and hypotheses.max_bins is None
-            else hypotheses
-        )
+        past, source = self.evidence.past, hypotheses
+        if isinstance(hypotheses, Stumps) and hypotheses.max_bins is None:
+            source = Stumps(max_bins=CUTS)
         bound = source.bind(past.features, past.group if self.guarantee.group_decides else None)
         if not isinstance(bound, Enumeration):
             raise InvalidInput(
@@ -494,9 +483,8 @@ class CertificationRun:
             for hypothesis in hypotheses:
                 number = len(self.process.members) + 1
                 share = inverse_square_share(self._share, number)
-                self.ledger = self.ledger.book(
-                    f"life {self.number}: nominated hypothesis {number}", share, at=round
-                )
+                what = f"life {self.number}: nominated hypothesis {number}"
+                self.ledger = self.ledger.book(what, share, at=round)
                 self.process.join(hypothesis, share)
         self.nominated_at, self.nominated_labels = float(round), labels
 
@@ -632,13 +620,11 @@ class CertificationRun:
             sentences.append(f"only constants are deployed: group {group!r} has {need}.")
         if self.evidence.unresolved:
             many = f"{self.evidence.unresolved:g} labels"
-            hint = (
-                " If outcomes take time, say how long: maturity=, with at= in decide and observe."
-            )
-            sentences.append(
-                f"{many} had not come when their cohort closed; they count as the worst case."
-                + ("" if self.guarantee.maturity is not None else hint)
-            )
+            said = f"{many} had not come when their cohort closed; they count as the worst case."
+            if self.guarantee.maturity is None:
+                way_out = "say how long: maturity=, with at= in decide and observe."
+                said += f" If outcomes take time, {way_out}"
+            sentences.append(said)
         rare = {value: people for value, people in self.uncovered.items() if value is not None}
         if rare and self.started:
             named = ", ".join(
