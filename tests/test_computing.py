@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import evenhand
 from evenhand import computing
-from evenhand.bounds import _betting_kernel, betting_wealth
+from evenhand.bounds import betting_wealth
 from evenhand.computing import Kernel, compiled, computing_in, one_blas_thread
 from evenhand.estimation import log
 from evenhand.evaluation import _loss_kernel
@@ -22,7 +22,7 @@ from evenhand.hypotheses import _kernels
 
 KERNELS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": value
-    for module in (_kernels, _betting_kernel, log, _loss_kernel)
+    for module in (_kernels, betting_wealth, log, _loss_kernel)
     for name, value in vars(module).items()
     if isinstance(value, Kernel)
 }
@@ -119,8 +119,8 @@ ARGUMENTS = {
     "_kernels.add_two_by_column": lambda draw: add_arguments(draw, 2),
     "_kernels.cut_totals": cut_arguments,
     "_kernels.score_rows": score_arguments,
-    "_betting_kernel.narrow_cells": narrow_arguments,
-    "_betting_kernel.largest_gaps": gap_arguments,
+    "betting_wealth.narrow_cells": narrow_arguments,
+    "betting_wealth.largest_gaps": gap_arguments,
     "log.number_rows": context_arguments,
     "_loss_kernel.add_rows": loss_arguments,
 }

@@ -116,10 +116,10 @@ def number_rows(
     while size < 2 * len(beside):
         size *= 2
     slots, hashes = np.full(size, -1), np.empty(len(beside), np.uint64)
-    start, columns, found, mask = len(one), one.shape[1], 0, np.uint64(size - 1)
+    start, columns, found, mask = len(one), np.uint64(one.shape[1]), 0, np.uint64(size - 1)
     for i in range(len(beside)):
         new = one[i] if i < start else two[i - start]
-        key = hashed(new, np.uint64(0)) + hashed(beside[i], np.uint64(columns))
+        key = hashed(new, np.uint64(0)) + hashed(beside[i], columns)
         slot = key & mask
         while slots[slot] >= 0:
             number = slots[slot]

@@ -572,8 +572,12 @@ class CertifiedLearner(EpochLearner):
                 return self._constant(number, round, epoch_length(run.evidence.people))
             own = self.settings.bound if isinstance(self.settings.bound, FixedCountBound) else None
             run.start(self.hypotheses, own, self.state.columns or 1, round)
-        if self._budget_left > 0:
-            return self._deploy(number, round)
+        if self._budget_left > 0:  # one epoch of a deployable mixture
+            length = epoch_length(round)
+            best = self._chosen(number, round, length)
+            self.state.certified_gaps[number] = best.gaps
+            took = best.steps, best.oracle_calls, best.halted
+            return Epoch(number, "certified", round, length, best.policy, best.floor, *took)
         # the audit budget is spent: the best certified policy, without audits, for good
         chosen, gaps = self._situation(number, round).without_audits()
         policy = replace(chosen, schema=self.state.schema)
@@ -593,14 +597,6 @@ class CertifiedLearner(EpochLearner):
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (floor, 1.0 - floor), self.group_use)
         policy = everybody if floor == 1.0 else coin
         return Epoch(number, "explore", round, rounds, policy, exploration_floor=floor)
-
-    def _deploy(self, number: int, round: int) -> Epoch:
-        """One epoch of a deployable mixture."""
-        length = epoch_length(round)
-        chosen = self._chosen(number, round, length)
-        self.state.certified_gaps[number] = chosen.gaps
-        took = chosen.steps, chosen.oracle_calls, chosen.halted
-        return Epoch(number, "certified", round, length, chosen.policy, chosen.floor, *took)
 
     def _chosen(self, number: int, round: int, length: int) -> Chosen:
         """Fitted classes nominate and are explored by Algorithm 1, all others by the price of what

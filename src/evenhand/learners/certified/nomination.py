@@ -30,11 +30,11 @@ import numpy as np
 from evenhand.contracts import Hypothesis, HypothesisClass
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
-from evenhand.estimation.outcomes import OutcomeRegression
+from evenhand.estimation.outcomes import OutcomeRegression, spread
 from evenhand.faircsc import bind_fair
 from evenhand.fairness.rates import Rate
 from evenhand.learners.certified.run import CertificationRun, is_constant
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
+from evenhand.words import BoolArray, FloatArray, GroupArray, LabelledSample, Prices
 
 FIRST_LABELS = 200
 AGAIN_LABELS, AGAIN_ROUNDS = 1.5, 1.9
@@ -105,15 +105,11 @@ def _thinned(log: RoundLog) -> RoundLog:
     keep, scale = np.zeros(len(log), dtype=bool), np.ones(len(log))
     for kind, most in ((labelled, MOST_LABELLED), (~labelled, MOST_OTHERS)):
         rows = np.flatnonzero(kind)
-        chosen = _spread(rows, most)
+        chosen = rows[spread(len(rows), most)]
         keep[chosen], scale[chosen] = True, len(rows) / max(len(chosen), 1)
     kept, scale = log.where(keep), scale[keep]
     names = ("rejected", "positive", "negative")
     return replace(kept, **{name: getattr(kept, name) * scale for name in names})
-
-
-def _spread(rows: IntArray, most: int) -> IntArray:
-    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +132,8 @@ class ForetoldPeople:
         past, groups, audits = run.evidence.past, run.groups or (), None
         wanted = set(groups)
         known = np.array([value in wanted for value in past.group.tolist()], dtype=bool)
-        inside = _spread(np.flatnonzero(known), MOST_PEOPLE)
+        inside = np.flatnonzero(known)
+        inside = inside[spread(len(inside), MOST_PEOPLE)]
         features, group = past.features[inside], past.group[inside]
         negative = np.clip(regression.negative_probability(features), MARGIN, 1 - MARGIN)
         if run.evidence.audits:
@@ -145,7 +142,7 @@ class ForetoldPeople:
                 np.concatenate([getattr(one, name) for one in run.evidence.audits])
                 for name in ("features", "group", "label", "weight")
             ]
-            rows = _spread(np.arange(len(columns[0])), MOST_LABELLED)
+            rows = spread(len(columns[0]), MOST_LABELLED)
             people, theirs, label, weight = (column[rows] for column in columns)
             audits = LabelledSample(people, theirs, label, weight * len(columns[0]) / len(rows))
             seen = np.clip(regression.negative_probability(audits.features), MARGIN, 1 - MARGIN)
