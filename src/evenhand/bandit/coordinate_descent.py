@@ -263,10 +263,8 @@ class _Descent:
                 self.weights, self.mass = self.weights * factor, self.mass * factor
                 self.record("shrink")
             # argmax over fair policies of V - (L_hat - L_hat(pi_0)) / (psi mu)
-            Q_mu, cost = self.propensity, objective.acceptance_cost
-            found = self.ask(
-                feasibility.pricing_costs(Q_mu, share, cost, objective.rounds, mu, psi)
-            )
+            Q_mu, cost, rounds = self.propensity, objective.acceptance_cost, objective.rounds
+            found = self.ask(feasibility.pricing_costs(Q_mu, share, cost, rounds, mu, psi))
             if self.beats_best(found):
                 if self.count["replace"] >= MOST_REPLACEMENTS:
                     return False
@@ -327,17 +325,14 @@ class _Descent:
 
     def record(self, kind: MoveKind) -> None:
         """Add a move with the potential after it."""
-        phi = feasibility.potential(
-            self.propensity, self.share, self.weights, self.budget_use, self.mu
-        )
+        Q, b = self.weights, self.budget_use
+        phi = feasibility.potential(self.propensity, self.share, Q, b, self.mu)
         self.moves.append(Move(kind, phi))
         self.count[kind] += 1
 
     def result(self, halted: bool) -> CoordinateDescent:
         """Q completed with pi_0, and the report."""
-        weights = PolicyWeights(tuple(self.policies), tuple(self.weights.tolist())).completed(
-            self.best.policy
-        )
+        Q = PolicyWeights(tuple(self.policies), tuple(self.weights.tolist()))
         report = DescentReport(
             iterations=self.count["step"],
             shrinkings=self.count["shrink"],
@@ -349,4 +344,4 @@ class _Descent:
             cap=self.cap,
             moves=tuple(self.moves),
         )
-        return CoordinateDescent(weights, self.best.policy, report)
+        return CoordinateDescent(Q.completed(self.best.policy), self.best.policy, report)

@@ -9,7 +9,7 @@ column and sorted. Both find the same contexts.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_not
-from typing import Literal, Self, TypedDict
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,9 +45,8 @@ class Contexts:
 
     def total(self, value: FloatArray) -> FloatArray:
         """The sum of `value` over the rows of each context."""
-        return np.asarray(
-            np.bincount(self.index, weights=value, minlength=len(self)), dtype=np.float64
-        )
+        total = np.bincount(self.index, weights=value, minlength=len(self))
+        return np.asarray(total, dtype=np.float64)
 
 
 def _number_rows(
@@ -218,22 +217,7 @@ def joined_people(
     )
 
 
-_COUNTS: tuple[Literal["rejected", "positive", "negative"], ...] = (
-    "rejected",
-    "positive",
-    "negative",
-)
-
-
-class _Columns(TypedDict):
-    """Every column of a log but the features."""
-
-    group: GroupArray | None
-    prices: Prices | None
-    acceptance: FloatArray
-    rejected: FloatArray
-    positive: FloatArray
-    negative: FloatArray
+_COUNTS = ("rejected", "positive", "negative")
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,8 +376,9 @@ class RoundLog:
         RoundLog
             All rows, in their order.
         """
-        columns = _end_to_end(logs)
-        return cls.of_checked(np.concatenate([log.features for log in logs]), **columns)
+        columns = vars(_end_to_end(logs))
+        features = np.concatenate([log.features for log in logs])
+        return cls.of_checked(**{**columns, "features": features})
 
     @classmethod
     def merged(cls, logs: Sequence["RoundLog"]) -> "RoundLog":
@@ -409,21 +394,17 @@ class RoundLog:
         RoundLog
             Equal rows as one row, in the order of first appearance.
         """
-        columns = _end_to_end(logs)
+        whole = _end_to_end(logs)
         before, after = logs[0].features, [log.features for log in logs[1:]]
         rest = after[0] if len(after) == 1 else np.concatenate(after) if after else before[:0]
-        prices = columns["prices"]
+        prices = whole.prices
         priced = () if prices is None else (prices.false_accept, prices.false_reject)
-        contexts = find_contexts(
-            rest, columns["group"], columns["acceptance"], *priced, before=before
-        )
+        contexts = find_contexts(rest, whole.group, whole.acceptance, *priced, before=before)
         old, new = np.split(contexts.first, [int(np.searchsorted(contexts.first, len(before)))])
         kept = before if len(old) == len(before) else before[old]
         features = np.concatenate([kept, rest[new - len(before)]]) if len(new) else kept
-        counted = _chosen(columns, contexts.first)
-        for name in _COUNTS:
-            counted[name] = contexts.total(columns[name])
-        return cls.of_checked(features, **counted)
+        counts = {name: contexts.total(getattr(whole, name)) for name in _COUNTS}
+        return cls.of_checked(**{**vars(whole._chosen(contexts.first, features)), **counts})
 
     def __len__(self) -> int:
         return len(self.features)
@@ -459,15 +440,14 @@ class RoundLog:
         if keep.all():
             return self
         rows = np.flatnonzero(keep)
-        columns = _Columns(
-            group=self.group,
-            prices=self.prices,
-            acceptance=self.acceptance,
-            rejected=self.rejected,
-            positive=self.positive,
-            negative=self.negative,
-        )
-        return self.of_checked(self.features[rows], **_chosen(columns, rows))
+        return self._chosen(rows, self.features[rows])
+
+    def _chosen(self, rows: IntArray, features: FloatArray) -> "RoundLog":
+        """Some rows of every column, and their features."""
+        group = None if self.group is None else self.group[rows]
+        prices = self.prices and prices_of(self.prices, len(self.acceptance), rows)
+        counts = {name: getattr(self, name)[rows] for name in ("acceptance", *_COUNTS)}
+        return self.of_checked(features, group, prices, **counts)
 
     def without_group(self) -> "RoundLog":
         """The same rounds, the group not shown.
@@ -493,7 +473,8 @@ class RoundLog:
         return self if len(merged) == len(self) else merged
 
 
-def _end_to_end(logs: Sequence[RoundLog]) -> _Columns:
+def _end_to_end(logs: Sequence[RoundLog]) -> RoundLog:
+    """Every column but the features, which stay those of the first log."""
     if not logs:
         raise InvalidInput("there is no log to concatenate; at least one is needed.")
     for name in ("group", "prices"):
@@ -508,27 +489,11 @@ def _end_to_end(logs: Sequence[RoundLog]) -> _Columns:
     group, prices = joined_people(
         [log.group for log in logs], [log.prices for log in logs], [len(log) for log in logs]
     )
-    return _Columns(
-        group=group,
-        prices=prices,
-        acceptance=np.concatenate([log.acceptance for log in logs]),
-        rejected=np.concatenate([log.rejected for log in logs]),
-        positive=np.concatenate([log.positive for log in logs]),
-        negative=np.concatenate([log.negative for log in logs]),
-    )
-
-
-def _chosen(columns: _Columns, rows: IntArray) -> _Columns:
-    """Some rows of every column."""
-    group, prices = columns["group"], columns["prices"]
-    return _Columns(
-        group=None if group is None else group[rows],
-        prices=prices and prices_of(prices, len(columns["acceptance"]), rows),
-        acceptance=columns["acceptance"][rows],
-        rejected=columns["rejected"][rows],
-        positive=columns["positive"][rows],
-        negative=columns["negative"][rows],
-    )
+    columns = {
+        name: np.concatenate([getattr(log, name) for log in logs])
+        for name in ("acceptance", *_COUNTS)
+    }
+    return RoundLog.of_checked(logs[0].features, group, prices, **columns)
 
 
 @dataclass(eq=False)

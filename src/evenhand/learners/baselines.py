@@ -173,12 +173,6 @@ class Exp4(TwoPhaseLearner):
         assert log is not None  # the exploration is over, so it has rows
         loss = one_sided(log, self.loss)
         floor = self.schedule.exploration_floor(max(1, int(loss.rounds)))
-        policy = self._policy(loss, floor)
-        length = self._cut_off(max(FIRST_EPOCH, played // 4), round)
-        return Epoch(number, "exp4", round, length, policy, floor, oracle_calls=0)
-
-    def _policy(self, loss: EstimatedLoss, floor: float) -> Mixture:
-        """floor accept-all + (1 - floor) sum_i P_i pi_i, as one mixture of hypotheses."""
         sample, slack = self._ready()
         bound = self.hypotheses.bind(np.concatenate([loss.features, sample.features]), None)
         if not isinstance(bound, Enumeration) or self.group_use == "decide":
@@ -200,12 +194,14 @@ class Exp4(TwoPhaseLearner):
         chance /= chance.sum()
         mass = np.bincount(first, chance * weight, len(costs))
         mass = mass + np.bincount(second, chance * (1 - weight), len(costs))
+        # floor accept-all + (1 - floor) sum_i P_i pi_i, as one mixture of hypotheses
         members = np.flatnonzero(mass > 1e-12)
         weights = (1 - floor) * mass[members] / mass[members].sum()
-        rules = (bound.hypothesis(int(member)) for member in members)
-        return Mixture(
-            (ACCEPT_ALL, *rules), (1.0 - float(weights.sum()), *weights.tolist()), self.group_use
-        )
+        rules = (ACCEPT_ALL, *(bound.hypothesis(int(member)) for member in members))
+        shares = (1.0 - float(weights.sum()), *weights.tolist())
+        policy = Mixture(rules, shares, self.group_use)
+        length = self._cut_off(max(FIRST_EPOCH, played // 4), round)
+        return Epoch(number, "exp4", round, length, policy, floor, oracle_calls=0)
 
 
 def _net(gaps: FloatArray, limit: float, grid: int) -> tuple[IntArray, IntArray, FloatArray]:

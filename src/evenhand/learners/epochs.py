@@ -343,10 +343,8 @@ class EpochLearner(Shown):
     @locked
     def params(self) -> Params:
         """The settings as plain values."""
-        return {
-            "learner": type(self).__name__,
-            **{name: plain(value) for name, value in self._settings.items()},
-        }
+        settings = {name: plain(value) for name, value in self._settings.items()}
+        return {"learner": type(self).__name__, **settings}
 
     def restarted(self, seed: int | None = None) -> Self:
         """A fresh learner with the same settings.
@@ -628,8 +626,17 @@ class EpochLearner(Shown):
             self._check_rows(rows)
         if schema is not None and not schema.plain:
             self._require_readable(rows)
-        if prices is not None or state.priced:
-            self._check_prices(prices, people)
+        # prices per person are given for everybody or for nobody, and stay below the preset bound
+        if state.priced not in (None, prices is not None):
+            raise InvalidInput(
+                f"prices per person were {'' if state.priced else 'not '}given before and are "
+                f"{'missing' if state.priced else 'given'} now.",
+                hint="give them for everybody or for nobody.",
+            )
+        if prices is not None:
+            for name in ("false_accept", "false_reject"):
+                as_numbers(getattr(prices, name), people, f"the price {name}")
+            self.loss.priced(prices)
         if schema is not None and state.schema is None:  # the first frame, and all is well
             self._read_by(schema)
             state.epochs[-1] = self._named(state.epochs[-1])
@@ -779,9 +786,8 @@ class EpochLearner(Shown):
             with one_blas_thread():
                 self.state.news = self._collect() or self.state.news
             longer = None if self.state.news else self._prolonged(epoch) if full else epoch
-            self.state.epochs[-1] = longer or replace(
-                epoch, rounds=self.state.round - epoch.first_round
-            )
+            played = self.state.round - epoch.first_round
+            self.state.epochs[-1] = longer or replace(epoch, rounds=played)
             self.state.overdue = longer is not None
             if longer is None:
                 with one_blas_thread():
@@ -829,21 +835,6 @@ class EpochLearner(Shown):
     def _take(self, log: RoundLog) -> None:
         self.state.history.logs.append((self.epoch.number, log))
 
-    def _check_prices(self, prices: Prices | None, rows: int) -> None:
-        """Prices per person are given for everybody or for nobody, and stay below the preset bound
-        on their sum.
-        """
-        if self.state.priced not in (None, prices is not None):
-            raise InvalidInput(
-                f"prices per person were {'' if self.state.priced else 'not '}given before and are "
-                f"{'missing' if self.state.priced else 'given'} now.",
-                hint="give them for everybody or for nobody.",
-            )
-        if prices is not None:
-            for name in ("false_accept", "false_reject"):
-                as_numbers(getattr(prices, name), rows, f"the price {name}")
-            self.loss.priced(prices)
-
     @property
     def _needs_group_now(self) -> bool:
         """Whether people whose group is unknown are refused."""
@@ -875,15 +866,14 @@ def round_count(log: RoundLog) -> int:
 def _as_decisions(block: Block, first: int) -> Decisions:
     if isinstance(block, Single):
         _, _, took, chance, _ = block.person
-        return OneDecision.of(
-            took, chance if took else 1.0 - chance, first, block.epoch, bool(block.audited)
-        )
+        propensity = chance if took else 1.0 - chance
+        return OneDecision.of(took, propensity, first, block.epoch, bool(block.audited))
     accept = block.accept
     epoch = np.empty(len(accept), np.int64)
     epoch.fill(block.epoch)
     audit = np.zeros(len(accept), bool) if block.audit is None else block.audit
-    propensity = np.where(accept, block.acceptance, 1.0 - block.acceptance)  # of what was done
-    return Decisions(accept, propensity, first, epoch, audit)
+    chances = np.where(accept, block.acceptance, 1.0 - block.acceptance)  # of what was done
+    return Decisions(accept, chances, first, epoch, audit)
 
 
 def _joined(blocks: list[Block], first: int) -> Decisions:
@@ -899,10 +889,8 @@ def _joined(blocks: list[Block], first: int) -> Decisions:
 def plain(value: object) -> object:
     """Settings as values that JSON can hold."""
     if isinstance(value, Prices):
-        return {
-            "false_accept": np.asarray(value.false_accept).tolist(),
-            "false_reject": np.asarray(value.false_reject).tolist(),
-        }
+        prices = {"false_accept": value.false_accept, "false_reject": value.false_reject}
+        return {name: np.asarray(price).tolist() for name, price in prices.items()}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, list | tuple):

@@ -169,10 +169,8 @@ def _unsound(learner: EpochLearner) -> Iterator[str]:
             if not isinstance(column, np.ndarray) or part.name == "features":
                 continue
             if column.shape != needed:
-                yield (
-                    f"{part.name} of a cohort of epoch {cohort.epoch} has shape {column.shape} "
-                    f"instead of {needed}"
-                )
+                what = f"{part.name} of a cohort of epoch {cohort.epoch}"
+                yield f"{what} has shape {column.shape} instead of {needed}"
 
 
 def _unsound_run(run: CertificationRun) -> Iterator[str]:
@@ -198,22 +196,16 @@ def _unsound_run(run: CertificationRun) -> Iterator[str]:
         parts = fields(regression) if is_dataclass(regression) else ()
         columns = [np.shape(getattr(regression, part.name)) for part in parts]
         if len({shape[0] for shape in columns if shape}) > 1:
-            yield (
-                f"the regression that was prepared for epoch {number} has columns of different "
-                "lengths"
-            )
+            what = f"the regression that was prepared for epoch {number}"
+            yield f"{what} has columns of different lengths"
         plan, size = prepared.plan, len(groups)
         if plan is not None:
             size = plan.inverse_share.shape[1]
-            if plan.bets.shape[2] != bets:
-                yield (
-                    f"the plan that was prepared for epoch {number} has {plan.bets.shape[2]} bets "
-                    f"instead of {bets}"
-                )
-        if len(prepared.labelled) != size:
-            yield (
-                f"epoch {number} was prepared for {len(prepared.labelled)} groups instead of {size}"
-            )
+            if (own := plan.bets.shape[2]) != bets:
+                what = f"the plan that was prepared for epoch {number}"
+                yield f"{what} has {own} bets instead of {bets}"
+        if (labelled := len(prepared.labelled)) != size:
+            yield f"epoch {number} was prepared for {labelled} groups instead of {size}"
 
 
 def _other_shapes(kept: object, needed: storage.DataRecord) -> Iterator[str]:

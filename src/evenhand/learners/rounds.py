@@ -495,11 +495,9 @@ class RoundBook:
                 block.group = block.group.astype(object, copy=False)
                 block.write("group", changed, None)
             if block.prices is not None:
-                owed = prices_of(block.prices, len(block.accept), slice(None))
-                gone = np.isin(np.arange(len(block.accept)), changed)
-                block.prices = Prices(
-                    np.where(gone, 0.0, owed.false_accept), np.where(gone, 0.0, owed.false_reject)
-                )
+                kept = np.isin(np.arange(len(block.accept)), changed, invert=True)
+                fa, fr = block.prices.false_accept, block.prices.false_reject
+                block.prices = Prices(np.where(kept, fa, 0.0), np.where(kept, fr, 0.0))
             block.label[changed] = 0
             block.write("learned", changed, False)
             block.settled[changed[unsettled[which][news][first]]] = 0
@@ -611,9 +609,8 @@ class RoundBook:
             blocks = list(run)
             whole, fresh = merged(blocks), np.concatenate([block.fresh(stop) for block in blocks])
             known = whole.knows_group(np.ones(len(fresh), bool))
-            logs += [
-                (epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()
-            ]
+            parts = (fresh & known, fresh & ~known)
+            logs += [(epoch, whole.log(part)) for part in parts if part.any()]
         for block in waiting:
             fresh = block.fresh(stop)
             block.learned = block.learned | fresh
@@ -646,9 +643,8 @@ class RoundBook:
         if window is None:
             return self.told
         self._skip_finished()
-        return self._finished < len(self.blocks) and not self._waits(
-            self.blocks[self._finished], now, window
-        )
+        left = self.blocks[self._finished : self._finished + 1]
+        return any(not self._waits(block, now, window) for block in left)
 
     def _waiting(self) -> list[Block]:
         """Blocks of which something has not been handed over, and whose decisions have left: nobody

@@ -376,18 +376,13 @@ def not_finite(data: object, arrays: Mapping[str, StoredArray], path: str) -> st
     if isinstance(data, list):
         parts = [(f"{path}[{place}]", item) for place, item in enumerate(data)]
     elif isinstance(data, dict) and data.get("is") == "dict":
-        parts = [
-            pair
-            for key, item in data["items"]
-            for pair in ((f"{path}.{key}", item), (f"a key of {path}", key))
-        ]
+        for key, item in data["items"]:
+            parts += [(f"{path}.{key}", item), (f"a key of {path}", key)]
     elif isinstance(data, dict):
         named = data["fields"] if data.get("is") == "record" else data
         parts = [(path if key == "items" else f"{path}.{key}", item) for key, item in named.items()]
-    return next(
-        (found for name, item in parts if (found := not_finite(item, arrays, name)) is not None),
-        None,
-    )
+    found = (not_finite(item, arrays, name) for name, item in parts)
+    return next((bad for bad in found if bad is not None), None)
 
 
 # the file
@@ -397,14 +392,8 @@ VERSION = 3
 _DOCUMENT = "document"
 _RESTORE = "restore it from a copy."
 _DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ValueError,
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    RuntimeError,
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+    *(ValueError, EOFError, KeyError, NotImplementedError, RuntimeError),
 )
 """What zipfile and numpy raise for bytes that are no zip of arrays."""
 

@@ -341,9 +341,8 @@ class PolicyWeights:
         """
         pairs = [*zip(self.policies, self.weights, strict=True)]
         pairs.append((best, max(0.0, 1.0 - self.total)))
-        return PolicyWeights(
-            *_merged((policy_key(policy), policy, weight) for policy, weight in pairs)
-        )
+        keyed = ((policy_key(policy), policy, weight) for policy, weight in pairs)
+        return PolicyWeights(*_merged(keyed))
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
         """The probability of accepting each person when a policy is drawn from Q.
@@ -588,11 +587,10 @@ class Compiled:
             self._complain(person, group)
         total = 0.0
         for part in self.parts:
-            answers = (
-                part.batch.one(person)
-                if part.batch is not None
-                else [bool(answer[0]) for answer in part.one_by_one(person, group)]
-            )
+            if part.batch is not None:
+                answers = part.batch.one(person)
+            else:
+                answers = [bool(answer[0]) for answer in part.one_by_one(person, group)]
             total = reduce(add, compress(part.weights, answers), total)
         return total if total < 1.0 else 1.0
 

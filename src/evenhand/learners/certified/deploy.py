@@ -209,9 +209,8 @@ class MixtureProgram:
         for pivot in range(MOST_PIVOTS):
             reduced = prices - (prices[basis] @ inverse) @ self.columns
             reduced[basis] = 0.0
-            entering = int(
-                reduced.argmin() if pivot < MOST_PIVOTS // 2 else (reduced < -PIVOT_GAIN).argmax()
-            )
+            bland = pivot >= MOST_PIVOTS // 2
+            entering = int((reduced < -PIVOT_GAIN).argmax() if bland else reduced.argmin())
             if reduced[entering] >= -PIVOT_GAIN:
                 break
             direction, values = inverse @ self.columns[:, entering], inverse @ self.right
@@ -801,46 +800,37 @@ class Situation:
         return Chosen(policy, gaps, floor, *took)
 
     def by_descent(self, length: int) -> Chosen:
-        """Algorithm 1 among deployable mixtures, and then the audits."""
-        loss, _ = self._robust
-        deployable, floor = self._estimated[0], self._floor_at(loss.rounds)
-        tolerated = SCHEDULE.exploration_floor(max(1, int(loss.rounds))) * SCHEDULE.regret_scale
-        # psi mu = .3 / sqrt(t), also where the user has fixed mu
-        descent = coordinate_descent(
-            loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
-        )
-        policy = descent.weights.smoothed(floor, explored(1))
-        weights, ahead = self._with_audits(policy, floor, length)
-        report = descent.report
-        took = report.iterations, report.oracle_calls, report.halted
-        policy, gaps = _deployed(deployable, weights)
-        return Chosen(policy, gaps, floor, *took, ahead)
-
-    def _with_audits(
-        self, policy: Mixture, floor: float, length: int
-    ) -> tuple[FloatArray, Ahead | None]:
-        """Move uncertified mass between the constants, within the budget of bad accepts.
+        """Algorithm 1 among deployable mixtures, and then the audits: uncertified mass moves
+        between the constants, within the budget of bad accepts.
 
         Where accepting is a sacrifice, accept-all has at least the share that minimises the
         expected total cost. What the bandit explores beyond it stays if half of the learned weight
         is expected in time, because labels also make better rules; else it is stopped.
         """
-        deployable, cost, variance = self._estimated
+        (loss, _), (deployable, cost, variance) = self._robust, self._estimated
+        floor, ahead = self._floor_at(loss.rounds), None
+        # psi mu = .3 / sqrt(t), also where the user has fixed mu
+        tolerated = SCHEDULE.exploration_floor(max(1, int(loss.rounds))) * SCHEDULE.regret_scale
+        descent = coordinate_descent(
+            loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
+        )
+        policy = descent.weights.smoothed(floor, explored(1))
         weights = deployable.cautious(deployable.weights_of(policy), cost, variance)
-        if self.audit_rate != "auto":
-            return weights, None
-        free, ahead = weights[0] - floor + weights[1], None
-        share = weights[0] - floor
-        # if accepting is a sacrifice: will it pay?
-        if self._robust[0].acceptance_cost.sum() > 0 and free > LITTLE:
-            ahead = self.ahead
+        if self.audit_rate == "auto":
+            free, share = weights[0] - floor + weights[1], weights[0] - floor
+            # if accepting is a sacrifice: will it pay?
+            if loss.acceptance_cost.sum() > 0 and free > LITTLE:
+                ahead = self.ahead
             if ahead is not None:
                 best = ahead.prospect.best(ahead.start, ahead.horizon)
                 in_time = np.isfinite(best.reaches(HALF * ahead.prospect.full))
                 share = max(share, best.share * free) if in_time else best.share * free
-        share = min(share, max(self._affordable(length) - floor, 0.0), free)
-        weights[0], weights[1] = floor + share, free - share
-        return weights, ahead
+            share = min(share, max(self._affordable(length) - floor, 0.0), free)
+            weights[0], weights[1] = floor + share, free - share
+        report = descent.report
+        took = report.iterations, report.oracle_calls, report.halted
+        policy, gaps = _deployed(deployable, weights)
+        return Chosen(policy, gaps, floor, *took, ahead)
 
     def without_audits(self) -> tuple[Mixture, GapLimits]:
         """The best certified policy, and between which values its gaps lie."""
@@ -852,17 +842,13 @@ class Situation:
 
     @cached_property
     def ahead(self) -> Ahead | None:
-        """What the rounds after `round` are expected to bring; None if no past people are known."""
+        """What the rounds after `round` are expected to bring; None if no past people are known.
+
+        It says who will come, and what is known of the members: all from closed cohorts. A member
+        is sure to save what it is estimated to save, less SURE standard errors.
+        """
         if not len(self.run.evidence.past.weight):
             return None
-        start = float(self.round)
-        return Ahead(self.number, start, self.round + self.rounds_ahead, self._prospect())
-
-    def _prospect(self) -> Prospect:
-        """Who will come, and what is known of the members: all from closed cohorts.
-
-        A member is sure to save what it is estimated to save, less SURE standard errors.
-        """
         deployable, cost, variance = self._estimated
         run, (process, groups) = self.run, self.run.running
         others = len(deployable.members) - 2 - len(process.members)
@@ -883,7 +869,7 @@ class Situation:
                 acceptance = policy.acceptance(people.features, shown)
                 played.append((length, acceptance, policy.weight_of(ACCEPT_ALL), saw))
             later += stop - first
-        return Prospect(
+        prospect = Prospect(
             weight=people.weight / people.weight.sum(),
             group=group_codes(people.group, groups),
             negative=people.negative,
@@ -899,7 +885,9 @@ class Situation:
             floor=self._floor_at,
             audits_only=run.guarantee.bound not in ("betting", "nominate"),
             played=tuple(played),
-        ).narrowed()
+        )
+        end = self.round + self.rounds_ahead
+        return Ahead(self.number, float(self.round), end, prospect.narrowed())
 
 
 def _deployed(deployable: CertifiedSet, weights: FloatArray) -> tuple[Mixture, GapLimits]:

@@ -345,10 +345,10 @@ class EvidenceCounts:
                 weight = audits.weight.copy()
                 weight[int(np.argmax(rows))] -= 1.0
                 kept = weight > 0
-                rest = (audits.group[kept], audits.label[kept], weight[kept])
-                self.audits[place : place + 1] = (
-                    [LabelledSample(audits.features[kept], *rest)] if kept.any() else []
-                )
+                del self.audits[place]
+                if kept.any():
+                    rest = (audits.group[kept], audits.label[kept], weight[kept])
+                    self.audits.insert(place, LabelledSample(audits.features[kept], *rest))
                 return
 
     @property

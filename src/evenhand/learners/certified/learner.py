@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.bandit import PracticalSchedule
-from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass, Json
+from evenhand.contracts import FixedCountBound, GroupUse, Hypothesis, HypothesisClass, Json
 from evenhand.errors import InvalidInput, ProtocolError, StorageError
 from evenhand.estimation import RoundLog
 from evenhand.fairness.certificate import RULES, Certificate
@@ -372,9 +372,8 @@ class CertifiedLearner(EpochLearner):
         return accepted and coin < share
 
     def _audited_rows(self, accept: BoolArray, acceptance: FloatArray) -> BoolArray:
-        chance = np.divide(
-            self._audit_weight, acceptance, out=np.zeros(len(accept)), where=acceptance > 0
-        )
+        chance, some = np.zeros(len(accept)), acceptance > 0
+        np.divide(self._audit_weight, acceptance, out=chance, where=some)
         return np.asarray(accept & (self.state.audit_coins.random(len(accept)) < chance))
 
     def observe(
@@ -453,10 +452,8 @@ class CertifiedLearner(EpochLearner):
     # closing cohorts
 
     def _take(self, log: RoundLog) -> None:
-        state, share = self.state, self._audit_weight
-        state.queue.append(
-            from_counts(self.epoch.number, log, share, state.audit_coins, state.round)
-        )
+        state, share, number = self.state, self._audit_weight, self.epoch.number
+        state.queue.append(from_counts(number, log, share, state.audit_coins, state.round))
 
     def _collect(self) -> bool:
         """Close what has matured, in the order of arrival, and look at it once; whether there was
@@ -655,9 +652,8 @@ class CertifiedLearner(EpochLearner):
         if self._ahead is None:
             return ()
         prospect, span = self._ahead.prospect, (self._ahead.start, self._ahead.horizon)
-        course = (
-            prospect.course(*span) if self.audit_rate == "auto" else prospect.trajectory(0.0, *span)
-        )
+        auto = self.audit_rate == "auto"
+        course = prospect.course(*span) if auto else prospect.trajectory(0.0, *span)
         return prospect.forecasts(course, self._ahead.horizon)
 
     def _outlook(self) -> tuple[str, ...]:
@@ -694,15 +690,15 @@ class CertifiedLearner(EpochLearner):
             If its gap may be above the limit; the error says what is missing.
         """
         run = self.state.run
-        members, lower, upper = (
-            run.certified() if run.started else ((), np.zeros((1, 0)), np.zeros((1, 0)))
-        )
+        nothing: tuple[Hypothesis, ...] = ()
+        known = run.certified() if run.started else (nothing, np.zeros((1, 0)), np.zeros((1, 0)))
+        members, lower, upper = known
         least, most = np.zeros(len(lower)), np.zeros(len(upper))
         for hypothesis, weight in zip(policy.hypotheses, policy.weights, strict=True):
             if hypothesis not in (ACCEPT_ALL, REJECT_ALL):
-                known = hypothesis in members
-                least += weight * (lower[:, members.index(hypothesis)] if known else -1.0)
-                most += weight * (upper[:, members.index(hypothesis)] if known else 1.0)
+                place = members.index(hypothesis) if hypothesis in members else None
+                least += weight * (-1.0 if place is None else lower[:, place])
+                most += weight * (1.0 if place is None else upper[:, place])
         if max(most.max(initial=0.0), -least.min(initial=0.0)) > self.allowed_gap:
             raise run.refusal((least, most))
         valid_until = self.epoch.first_round + self.epoch.rounds
@@ -783,10 +779,8 @@ class CertifiedLearner(EpochLearner):
                 f"{state.round} rounds have been played; a warm start comes before the first."
             )
         if self.group_use == "decide":
-            as_group(
-                np.full(len(history), None) if history.group is None else history.group,
-                len(history),
-            )
+            nobody = np.full(len(history), None)
+            as_group(nobody if history.group is None else history.group, len(history))
         state.columns = history.features.shape[1]
         if audited:
             if (history.acceptance != history.acceptance[0]).any():

@@ -15,6 +15,7 @@ that is i.i.d. while D is fixed, as is h(x) itself.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import log
 from typing import TypeVar
 
@@ -125,10 +126,8 @@ class Guarantee:
 
     def pairs(self, groups: tuple[object, ...]) -> list[tuple[Rate, int, int]]:
         """(rate, earlier, later) of each gap, in the order of all intervals."""
-        size = len(groups)
-        return [
-            (rate, j, k) for rate in self.rates for j in range(size) for k in range(j + 1, size)
-        ]
+        pairs = list(combinations(range(len(groups)), 2))
+        return [(rate, earlier, later) for rate in self.rates for earlier, later in pairs]
 
 
 storable(Guarantee, "Promise")
@@ -610,9 +609,8 @@ class CertificationRun:
         sentences = []
         if self.ended:
             why = "; ".join(self.ended)
-            sentences.append(
-                f"suspended at round {self.began} ({why}); this is life {self.number}."
-            )
+            place = f"suspended at round {self.began} ({why})"
+            sentences.append(f"{place}; this is life {self.number}.")
         for group, rate, have in (
             [] if self.started else self.evidence.missing(self.guarantee.rates, self.wanted)
         ):
@@ -627,9 +625,8 @@ class CertificationRun:
             sentences.append(said)
         rare = {value: people for value, people in self.uncovered.items() if value is not None}
         if rare and self.started:
-            named = ", ".join(
-                f"{value!r} ({people:g})" for value, people in list(rare.items())[:MOST_NAMED]
-            )
+            some = list(rare.items())[:MOST_NAMED]
+            named = ", ".join(f"{value!r} ({people:g})" for value, people in some)
             law = "they are not among the groups of the promise"
             if self._reserved:
                 law = (
@@ -655,10 +652,8 @@ def labelled_groups(policy: Mixture, groups: tuple[Group, ...]) -> BoolArray:
     """
     everybody = policy.weight_of(ACCEPT_ALL) > 0
     decides = policy.group_use == "decide"
-    return np.array(
-        [everybody or (decides and policy.weight_of(GroupClassifier(g)) > 0) for g in groups],
-        dtype=bool,
-    )
+    own = [decides and policy.weight_of(GroupClassifier(group)) > 0 for group in groups]
+    return np.array(own, dtype=bool) | everybody
 
 
 def is_constant(hypothesis: Hypothesis) -> bool:

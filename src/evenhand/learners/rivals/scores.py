@@ -244,9 +244,8 @@ def _ascend(
         pull = utility - (penalty / len(gaps)) * (gaps @ channels)
         slope = rows.T @ (pull * chance * (1.0 - chance)) - SHRINKING * weights
         first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
-        weights = weights + STEP * (first / (1 - 0.9**step)) / (
-            np.sqrt(second / (1 - 0.999**step)) + 1e-8
-        )
+        spread = np.sqrt(second / (1 - 0.999**step)) + 1e-8
+        weights = weights + STEP * (first / (1 - 0.9**step)) / spread
     return weights
 
 
@@ -299,9 +298,8 @@ class ExploreExploit(_ScoreLearner):
         # Accept the best while their expected false positives allow it; of the rest accept as many
         # as the bound leaves room for.
         # the chance of a bad outcome at which accepting and rejecting cost the same
-        fa, fr = (
-            float(np.mean(price)) for price in (self.prices.false_accept, self.prices.false_reject)
-        )
+        fa = float(np.mean(self.prices.false_accept))
+        fr = float(np.mean(self.prices.false_reject))
         bad = np.sort(model.negative_probability(log.features))
         share = np.cumsum(bad) / np.arange(1, len(bad) + 1)
         inside = int(np.sum((share <= self.false_discoveries) & (bad <= fr / (fa + fr))))
