@@ -121,10 +121,9 @@ def number_rows(
         key = hashed(new, np.uint64(0)) + hashed(beside[i], columns)
         slot = key & mask
         while slots[slot] >= 0:
-            number = slots[slot]
-            other = first[number]
+            other = first[slots[slot]]
             known = one[other] if other < start else two[other - start]
-            if hashes[number] == key and same(beside[other], beside[i]) and same(known, new):
+            if hashes[slots[slot]] == key and same(beside[other], beside[i]) and same(known, new):
                 break
             slot = (slot + np.uint64(1)) & mask
         if slots[slot] < 0:

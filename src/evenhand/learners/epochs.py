@@ -487,15 +487,9 @@ class EpochLearner(Shown):
     @locked
     def report(self) -> LearnerReport:
         """Where the learner stands."""
-        return LearnerReport(
-            self.state.round,
-            self.epoch.phase,
-            tuple(self.state.epochs),
-            self.oracle_calls,
-            self.state.book.missing_labels,
-            self.notes,
-            self._outlook(),
-        )
+        epochs, missing = tuple(self.state.epochs), self.state.book.missing_labels
+        counts = epochs, self.oracle_calls, missing
+        return LearnerReport(self.round, self.epoch.phase, *counts, self.notes, self._outlook())
 
     def _notes(self) -> list[str]:
         return []

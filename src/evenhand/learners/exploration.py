@@ -156,15 +156,9 @@ class Arrivals:
 
 def denominators(sample: LabelledSample, rates: tuple[Rate, ...]) -> FloatArray:
     """(rates, groups): how many people each rate of each group is estimated from."""
-    return np.array(
-        [
-            [
-                (sample.weight * rate.in_denominator(sample.label))[sample.group == group].sum()
-                for group in sample.groups
-            ]
-            for rate in rates
-        ]
-    )
+    of = [sample.group == group for group in sample.groups]
+    counted = [sample.weight * rate.in_denominator(sample.label) for rate in rates]
+    return np.array([[people[members].sum() for members in of] for people in counted])
 
 
 @storable

@@ -234,6 +234,9 @@ _WRITERS: Mapping[type, Callable[[Encoder, Any], Json]] = {
 }
 
 
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
 @dataclass(frozen=True, eq=False)
 class Decoder:
     """JSON -> values, the inverse of `Encoder`."""
@@ -255,14 +258,7 @@ class Decoder:
             return _READERS[kind](self, data)
         except (StorageError, NotSerialisable):
             raise
-        except (
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            EvenhandError,
-        ) as error:
+        except (*_MALFORMED, EvenhandError) as error:
             raise StorageError(f"a stored value of kind {kind!r} is malformed: {error}") from error
 
     def items(self, data: Json) -> list[Any]:

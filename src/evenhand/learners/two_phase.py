@@ -134,7 +134,7 @@ class TwoPhaseSettings:
             raise InvalidInput(
                 f"the schedule begins with an exploration floor of {chosen.exploration_floor(1)}; "
                 "it lies in (0, 1/2], because each of the two decisions takes that much of the "
-                "probability.",
+                "probability."
             )
         return chosen
 

@@ -397,7 +397,7 @@ class PolicyWeights:
             raise InvalidInput(
                 f"exploration_floor is {exploration_floor}; it lies between 0 and "
                 f"1/{max(1, len(explored))}, because each explored decision takes that much of the "
-                "probability.",
+                "probability."
             )
         if abs(self.total - 1.0) > 1e-9:
             raise InvalidInput(

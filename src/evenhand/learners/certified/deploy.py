@@ -842,13 +842,17 @@ class Situation:
 
     @cached_property
     def ahead(self) -> Ahead | None:
-        """What the rounds after `round` are expected to bring; None if no past people are known.
-
-        It says who will come, and what is known of the members: all from closed cohorts. A member
-        is sure to save what it is estimated to save, less SURE standard errors.
-        """
+        """What the rounds after `round` are expected to bring; None if no past people are known."""
         if not len(self.run.evidence.past.weight):
             return None
+        start = float(self.round)
+        return Ahead(self.number, start, self.round + self.rounds_ahead, self._prospect())
+
+    def _prospect(self) -> Prospect:
+        """Who will come, and what is known of the members: all from closed cohorts.
+
+        A member is sure to save what it is estimated to save, less SURE standard errors.
+        """
         deployable, cost, variance = self._estimated
         run, (process, groups) = self.run, self.run.running
         others = len(deployable.members) - 2 - len(process.members)
@@ -869,7 +873,7 @@ class Situation:
                 acceptance = policy.acceptance(people.features, shown)
                 played.append((length, acceptance, policy.weight_of(ACCEPT_ALL), saw))
             later += stop - first
-        prospect = Prospect(
+        return Prospect(
             weight=people.weight / people.weight.sum(),
             group=group_codes(people.group, groups),
             negative=people.negative,
@@ -885,9 +889,7 @@ class Situation:
             floor=self._floor_at,
             audits_only=run.guarantee.bound not in ("betting", "nominate"),
             played=tuple(played),
-        )
-        end = self.round + self.rounds_ahead
-        return Ahead(self.number, float(self.round), end, prospect.narrowed())
+        ).narrowed()
 
 
 def _deployed(deployable: CertifiedSet, weights: FloatArray) -> tuple[Mixture, GapLimits]:

@@ -40,6 +40,7 @@ from evenhand.words import (
     distinct_groups,
 )
 
+SEEN = ("features", "acceptance", "rejected", "positive", "negative")
 OUTSIDE = -1
 """The code of people whose group is unknown, or none of the certificate's: they count outside of
 it.
@@ -142,12 +143,8 @@ def from_counts(
         first=first,
         stop=first + round(log.rounds),
         log=log,
-        features=log.features,
         group=np.full(len(log), None) if log.group is None else log.group,
-        acceptance=log.acceptance,
-        rejected=log.rejected,
-        positive=log.positive,
-        negative=log.negative,
+        **{name: getattr(log, name) for name in SEEN},
         unresolved=nobody,
         audited_positive=good,
         audited_negative=bad,

@@ -112,12 +112,7 @@ for _record in (
     storable(_record)
 
 storable(
-    BettingState,
-    lower=PROBABILITY,
-    upper=PROBABILITY,
-    gap_lower=GAP,
-    gap_upper=GAP,
-    rounds=COUNT,
+    BettingState, lower=PROBABILITY, upper=PROBABILITY, gap_lower=GAP, gap_upper=GAP, rounds=COUNT
 )
 
 LEAST_FORESEEN = 1e-6

@@ -43,12 +43,7 @@ from evenhand.learners.certified.evidence import (
 from evenhand.learners.certified.forecast import RateForecast, epoch_length, sentences
 from evenhand.learners.certified.intervals import AUDIT_BOUNDS
 from evenhand.learners.certified.nomination import due, nominees
-from evenhand.learners.certified.run import (
-    MOST_LOG_SIZE,
-    CertificationRun,
-    GapLimits,
-    Guarantee,
-)
+from evenhand.learners.certified.run import MOST_LOG_SIZE, CertificationRun, GapLimits, Guarantee
 from evenhand.learners.epochs import (
     Epoch,
     EpochLearner,
@@ -68,13 +63,7 @@ from evenhand.learners.settings import (
     require_horizon,
     require_number,
 )
-from evenhand.learners.storage import (
-    Decoder,
-    Encoder,
-    array_from_json,
-    array_to_json,
-    stored_as,
-)
+from evenhand.learners.storage import Decoder, Encoder, array_from_json, array_to_json, stored_as
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.shown import BAND, INK, LIMIT, draw_limit

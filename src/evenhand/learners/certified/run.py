@@ -32,7 +32,7 @@ from evenhand.fairness.certificate import (
     DrawCount,
     GapInterval,
     OutsideCount,
-    Scalar,
+    known_label,
     plain_label,
     standard_assumptions,
 )
@@ -384,11 +384,7 @@ class CertificationRun:
     # starting
 
     def start(
-        self,
-        hypotheses: HypothesisClass,
-        bound: FixedCountBound | None,
-        columns: int,
-        round: int,
+        self, hypotheses: HypothesisClass, bound: FixedCountBound | None, columns: int, round: int
     ) -> None:
         """Fix groups and hypotheses, book delta_r, and begin.
 
@@ -562,7 +558,7 @@ class CertificationRun:
             ),
             valid_until=valid_until,
             groups=named,
-            outside=tuple(OutsideCount(_known(g), int(n)) for g, n in _sorted(self.uncovered)),
+            outside=tuple(OutsideCount(known_label(g), int(n)) for g, n in _sorted(self.uncovered)),
             overruled=_draws(evidence.overruled),
             late_groups=_draws(evidence.late_groups),
             erased=int(evidence.erased),
@@ -663,11 +659,7 @@ def is_constant(hypothesis: Hypothesis) -> bool:
 
 
 def _draws(counts: GroupCounts) -> tuple[DrawCount, ...]:
-    return tuple(DrawCount(_known(g), accept, int(n)) for (g, accept), n in _sorted(counts))
-
-
-def _known(group: Group) -> Scalar | None:
-    return None if group is None else plain_label(group)
+    return tuple(DrawCount(known_label(g), accept, int(n)) for (g, accept), n in _sorted(counts))
 
 
 def _sorted(counts: Mapping[Key, float]) -> list[tuple[Key, float]]:

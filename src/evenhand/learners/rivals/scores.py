@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.errors import CannotEstimateRate
-from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_logistic_outcomes
 from evenhand.fairness import GapConstraints
 from evenhand.fairness.rates import Rate, as_rates
@@ -199,17 +198,7 @@ class SemiLogistic(_ScoreLearner):
         seen = log.where(log.accepted > 0)
         rows = np.unique(np.linspace(0, len(seen) - 1, min(len(seen), MOST_ROWS)).astype(int))
         seen = seen.where(np.isin(np.arange(len(seen)), rows))
-        # features with mean 0 and variance 1, constant columns as they are, and a 1 at their end
-        mean, spread = seen.features.mean(axis=0), seen.features.std(axis=0)
-        scale = np.where(spread > 0, spread, 1.0)
-        standard = np.column_stack([(seen.features - mean) / scale, np.ones(len(seen))])
-        weights = _ascend(standard, *self._utility_and_gaps(seen), self.penalty)
-        direction = weights[:-1] / scale
-        policy = random_cutoff(direction, float(weights[-1] - direction @ mean), semi_logistic)
-        return Epoch(number, "policy", round, length, policy, oracle_calls=1)
-
-    def _utility_and_gaps(self, seen: RoundLog) -> tuple[FloatArray, FloatArray]:
-        """The rows' weighted utility, and for each gap a channel: gap = channel . pi."""
+        # the rows' weighted utility, and for each gap a channel: gap = channel . pi
         weight = np.minimum(1.0 / seen.acceptance, WEIGHT_CAP)
         prices = seen.prices or self.loss.prices
         gain, cost = seen.positive * prices.false_reject, seen.negative * prices.false_accept
@@ -225,9 +214,18 @@ class SemiLogistic(_ScoreLearner):
         try:
             constraints = GapConstraints.on(self.rates, sample)
         except CannotEstimateRate:
-            return utility, np.zeros((1, len(seen)))
-        both = constraints.pairs @ constraints.channels
-        return utility, both[:, : len(seen)] + both[:, len(seen) :]
+            channels = np.zeros((1, len(seen)))
+        else:
+            both = constraints.pairs @ constraints.channels
+            channels = both[:, : len(seen)] + both[:, len(seen) :]
+        # features with mean 0 and variance 1, constant columns as they are, and a 1 at their end
+        mean, spread = seen.features.mean(axis=0), seen.features.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        standard = np.column_stack([(seen.features - mean) / scale, np.ones(len(seen))])
+        weights = _ascend(standard, utility, channels, self.penalty)
+        direction = weights[:-1] / scale
+        policy = random_cutoff(direction, float(weights[-1] - direction @ mean), semi_logistic)
+        return Epoch(number, "policy", round, length, policy, oracle_calls=1)
 
 
 def _ascend(
