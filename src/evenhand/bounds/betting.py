@@ -450,9 +450,8 @@ class BettingState:
         BettingState
             A new state.
         """
-        wealth, hits, mass, lost = (
-            array.copy() for array in (self.wealth, self.hits, self.mass, self.lost)
-        )
+        kept = (self.wealth, self.hits, self.mass, self.lost)
+        wealth, hits, mass, lost = (array.copy() for array in kept)
         alive = self.classes_left & ~self.contradiction[:, np.newaxis, np.newaxis, np.newaxis]
         for r, rate in enumerate(rates):
             more_hits, more_mass, more_lost = add_cohort(
@@ -699,9 +698,8 @@ class BettingBound:
         BettingState
             Nothing seen.
         """
-        return BettingState.empty(
-            self.hypotheses, len(self.rates), len(self.groups), len(self.horizons), len(self.joins)
-        )
+        sizes = len(self.rates), len(self.groups), len(self.horizons), len(self.joins)
+        return BettingState.empty(self.hypotheses, *sizes)
 
     def joined_by(self, share: float) -> "BettingBound":
         """The family with one more hypothesis; its state joins by `BettingState.joined`.

@@ -41,7 +41,7 @@ class _Fixed(EpochLearner):
     """One policy for ever."""
 
     needs_group = False
-    fixed = Mixture((ACCEPT_ALL,), (1.0,))
+    _fixed = Mixture((ACCEPT_ALL,), (1.0,))
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class _Fixed(EpochLearner):
         super().__init__(prices=prices, seed=seed, settings=settings)
 
     def _plan(self, number: int, round: int) -> Epoch:
-        return Epoch(number, "fixed", round, FOREVER, self.fixed)
+        return Epoch(number, "fixed", round, FOREVER, self._fixed)
 
 
 class AcceptAll(_Fixed):
@@ -87,7 +87,7 @@ class Uniform(_Fixed):
     [0.5, 0.5]
     """
 
-    fixed = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
+    _fixed = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
 
 
 class ExploreThenCommit(TwoPhaseLearner):

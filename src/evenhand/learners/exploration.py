@@ -239,9 +239,8 @@ class Explorer:
         denominator decide.
         """
         columns = arrivals.features[0].shape[1]
-        fewest, most = (
-            self._slack_of(counts, columns) for counts in arrivals.denominators(self.rates)
-        )
+        counts = arrivals.denominators(self.rates)
+        fewest, most = (self._slack_of(people, columns) for people in counts)
         if self.suffices(fewest, on_counts=on_counts):
             return "enough"
         return "open" if self.suffices(most, on_counts=on_counts) else "too few"
@@ -266,9 +265,8 @@ class Explorer:
         people = Arrivals((sample.features,), sample.group, sample.label, sample.weight)
         left, _ = people.denominators(self.rates)
         beta = min(self.beta(sample, slack.missing + 1), 2.0) if left.min() > 0 else 2.0
-        return Slack(
-            beta, max(slack.limit - (beta - slack.beta), 0.0), slack.promise, slack.missing + 1
-        )
+        limit = max(slack.limit - (beta - slack.beta), 0.0)
+        return Slack(beta, limit, slack.promise, slack.missing + 1)
 
     def keeps(self, slack: Slack) -> bool:
         """Whether a policy that is within the limit on the sample keeps the promise."""

@@ -135,10 +135,8 @@ def _require_same(given: Mapping[str, object], kept: Mapping[str, object], law: 
 
 def _promised(guarantee: Guarantee) -> Json:
     """What is guaranteed, by the names of the settings."""
-    names = {"limit": "allowed_gap", "rates": "rate"}
-    return {
-        names.get(part.name, part.name): getattr(guarantee, part.name) for part in fields(guarantee)
-    }
+    settings, parts = {"limit": "allowed_gap", "rates": "rate"}, [p.name for p in fields(guarantee)]
+    return {settings.get(name, name): getattr(guarantee, name) for name in parts}
 
 
 # what cannot be in a learner that has lived by the rules; numbers are finite and in their ranges

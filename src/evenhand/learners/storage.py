@@ -166,9 +166,8 @@ class Encoder:
 
     def record(self, value: "DataRecord") -> Json:
         """A registered dataclass, field by field."""
-        stored = {
-            key: self.encode(getattr(value, name)) for key, name in stored_fields(value).items()
-        }
+        names = stored_fields(value)
+        stored = {key: self.encode(getattr(value, name)) for key, name in names.items()}
         return {"is": "record", "kind": stored_name(type(value)), "fields": stored}
 
     def sequence(self, kind: str, values: Iterable[object]) -> Json:
@@ -191,10 +190,8 @@ class Encoder:
 
     def mapping(self, value: Mapping[Hashable, object]) -> Json:
         """Keys may be anything."""
-        return {
-            "is": "dict",
-            "items": [[self.encode(key), self.encode(item)] for key, item in value.items()],
-        }
+        items = [[self.encode(key), self.encode(item)] for key, item in value.items()]
+        return {"is": "dict", "items": items}
 
     def mixture(self, value: Mixture) -> Json:
         """Weights and rules."""

@@ -407,19 +407,16 @@ class TwoPhaseLearner(EpochLearner):
                 self.state.complete = min(self.state.complete, lost.first)
         elif self.state.size == 0:
             if erased and self.state.epochs[lost.epoch - 1].phase == "explore":
-                nobody = 0.0 * self.sample.weight
-                self.state.sample = LabelledSample(
-                    0.0 * self.sample.features, self.sample.group, self.sample.label, nobody
-                )
+                wiped, nobody = 0.0 * self.sample.features, 0.0 * self.sample.weight
+                self.state.sample = replace(self.sample, features=wiped, count=nobody)
                 self.state.slack = self.explorer.narrowed(self.slack, self.sample)
         elif (
             0 <= lost.first - self.state.first < self.state.size
             and lost.first not in self.state.unlabelled
         ):
             self.state.unlabelled.append(lost.first)
-            self.state.sample = forgotten(
-                self.sample, lost.features[0], lost.group_of(0), int(lost.label[0])
-            )
+            person = lost.features[0], lost.group_of(0), int(lost.label[0])
+            self.state.sample = forgotten(self.sample, *person)
             self.state.slack = self.explorer.narrowed(self.slack, self.sample)
 
     def close_exploration(self) -> None:
@@ -568,9 +565,8 @@ class TwoPhaseLearner(EpochLearner):
         decisions could occur.
         """
         later = {epoch.number for epoch in self.state.epochs if epoch.phase != "explore"}
-        return self.state.history.of(
-            None if self.sides == 1 else later, with_group=self.group_use == "decide"
-        )
+        epochs, shown = None if self.sides == 1 else later, self.group_use == "decide"
+        return self.state.history.of(epochs, with_group=shown)
 
     def _notes(self) -> list[str]:
         if self.slack is not None:

@@ -205,10 +205,8 @@ class BettingProcess(GapProcess):
     def join(self, member: Hypothesis, share: float) -> None:
         """Nominate one more hypothesis; its process sees later cohorts only."""
         joined = self.bound.joined_by(share)
-        rates, groups, bets = len(joined.rates), len(joined.groups), len(joined.horizons)
-        self.state = self.state.joined(
-            BettingState.empty(1, rates, groups, bets, len(joined.joins))
-        )
+        sizes = len(joined.rates), len(joined.groups), len(joined.horizons), len(joined.joins)
+        self.state = self.state.joined(BettingState.empty(1, *sizes))
         self.bound = joined
         self.members = (*self.members, member)
         self._tables = MemberTables(self.members)

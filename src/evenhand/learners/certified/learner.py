@@ -862,9 +862,8 @@ class CertifiedLearner(EpochLearner):
             )
         self._restore(kept)
         state, run = self.state, self.state.run
-        state.epochs = [
-            replace(e, policy=p) for e, p in zip(kept["_epochs"], policies, strict=True)
-        ]
+        deployed = zip(kept["_epochs"], policies, strict=True)
+        state.epochs = [replace(epoch, policy=policy) for epoch, policy in deployed]
         state.history.logs, state.queue, self._ahead = [], [], None
         for epoch, first, stop in run.closed:
             rounds = [block for block in closed if first <= block.first < stop]
@@ -920,7 +919,6 @@ class CertifiedLearner(EpochLearner):
             next_round=round,
         )
         state.round = round
-        state.epochs = [
-            Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)
-        ]
+        known = enumerate(policies, start=1)
+        state.epochs = [Epoch(n, "older rules", 0, round, policy) for n, policy in known]
         state.epochs.append(self._named(self._choose(len(policies) + 1, round)))

@@ -33,6 +33,7 @@ from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression, spread
 from evenhand.faircsc import bind_fair
 from evenhand.fairness.rates import Rate
+from evenhand.learners.certified.evidence import group_codes
 from evenhand.learners.certified.run import CertificationRun, is_constant
 from evenhand.words import BoolArray, FloatArray, GroupArray, LabelledSample, Prices
 
@@ -130,18 +131,14 @@ class ForetoldPeople:
         each group to agree with its audits.
         """
         past, groups, audits = run.evidence.past, run.groups or (), None
-        wanted = set(groups)
-        known = np.array([value in wanted for value in past.group.tolist()], dtype=bool)
-        inside = np.flatnonzero(known)
+        inside = np.flatnonzero(group_codes(past.group, groups) >= 0)
         inside = inside[spread(len(inside), MOST_PEOPLE)]
         features, group = past.features[inside], past.group[inside]
         negative = np.clip(regression.negative_probability(features), MARGIN, 1 - MARGIN)
         if run.evidence.audits:
             # the audits end to end; of very many every k-th, each counting for those left out
-            columns = [
-                np.concatenate([getattr(one, name) for one in run.evidence.audits])
-                for name in ("features", "group", "label", "weight")
-            ]
+            names, all_of_them = ("features", "group", "label", "weight"), run.evidence.audits
+            columns = [np.concatenate([getattr(one, n) for one in all_of_them]) for n in names]
             rows = spread(len(columns[0]), MOST_LABELLED)
             people, theirs, label, weight = (column[rows] for column in columns)
             audits = LabelledSample(people, theirs, label, weight * len(columns[0]) / len(rows))

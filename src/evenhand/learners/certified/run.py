@@ -197,10 +197,8 @@ class WatchedRules:
         for rule, number, since, accepts in watched:
             if cohort.epoch < since:
                 continue
-            always = policy.weight_of(rule) + policy.weight_of(ACCEPT_ALL)
-            chance = np.divide(
-                always, cohort.acceptance, out=np.zeros(len(accepts)), where=cohort.acceptance > 0
-            )
+            always, p = policy.weight_of(rule) + policy.weight_of(ACCEPT_ALL), cohort.acceptance
+            chance = np.divide(always, p, out=np.zeros(len(accepts)), where=p > 0)
             chance = np.where(accepts, np.minimum(chance, 1.0), 0.0)
             kept = self.coins.binomial(cohort.settled.astype(np.int64), chance).astype(np.float64)
             for j, group in enumerate(groups):

@@ -130,10 +130,7 @@ class VwBandit(EpochLearner):
     def _collect(self) -> bool:
         harvest = self.state.book.harvest()
         for _, log in harvest:
-            priced, p = self.loss.priced(log.prices), log.acceptance
-            wrong, reject = (
-                np.broadcast_to(v, (len(log),)) for v in (priced.of_false_accept, priced.of_reject)
-            )
+            p, (wrong, reject) = log.acceptance, self.loss.per_row(log.prices, len(log))
             for i, shared in enumerate(as_examples(log.features)):
                 for times, accepted, cost, chance in (
                     (log.rejected[i], False, reject[i], 1.0 - p[i]),
