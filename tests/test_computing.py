@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 import evenhand
 from evenhand import computing
-from evenhand.bounds import _betting_kernel, betting_wealth
+from evenhand.bounds import betting_wealth
 from evenhand.computing import Kernel, compiled, computing_in, one_blas_thread
-from evenhand.estimation import _context_kernel
+from evenhand.estimation import log
 from evenhand.evaluation import log_betting
 from evenhand.hypotheses import _kernels
 
 KERNELS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": value
-    for module in (_kernels, _betting_kernel, _context_kernel, log_betting)
+    for module in (_kernels, betting_wealth, log, log_betting)
     for name, value in vars(module).items()
     if isinstance(value, Kernel)
 }
@@ -119,9 +119,9 @@ ARGUMENTS = {
     "_kernels.add_two_by_column": lambda draw: add_arguments(draw, 2),
     "_kernels.cut_totals": cut_arguments,
     "_kernels.score_rows": score_arguments,
-    "_betting_kernel.narrow_cells": narrow_arguments,
-    "_betting_kernel.largest_gaps": gap_arguments,
-    "_context_kernel.number_rows": context_arguments,
+    "betting_wealth.narrow_cells": narrow_arguments,
+    "betting_wealth.largest_gaps": gap_arguments,
+    "log.number_rows": context_arguments,
     "log_betting.add_rows": loss_arguments,
 }
 

@@ -5,7 +5,8 @@ from tests.without_clocks import calls
 from evenhand import words
 from evenhand.computing import computing_in
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch
-from evenhand.estimation import RoundLog, _context_kernel
+from evenhand.estimation import RoundLog
+from evenhand.estimation import log as module
 from evenhand.estimation.log import History, find_contexts, joined_people, numbered, prices_of
 from evenhand.words import Prices
 
@@ -90,9 +91,7 @@ def test_minus_zero_equals_zero():
 
 
 def test_colliding_hashes_never_merge_different_rows(plain, monkeypatch):
-    monkeypatch.setattr(
-        _context_kernel, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64)
-    )
+    monkeypatch.setattr(module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64))
     features = np.random.default_rng(0).integers(3, size=(50, 2)).astype(float)
     found = find_contexts(features, None)
     assert len(found) == len(np.unique(features, axis=0))
@@ -220,9 +219,7 @@ def test_a_hundred_thousand_continuous_rows_are_aggregated_by_one_sort_of_number
     )
     assert len(large.aggregated()) == 100_000 // repeats
     assert sorted_shapes == [(100_000,)]
-    monkeypatch.setattr(
-        _context_kernel, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64)
-    )
+    monkeypatch.setattr(module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64))
     assert len(small.aggregated()) == 100 // repeats
     assert (100, 13) in sorted_shapes
 

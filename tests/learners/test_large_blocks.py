@@ -214,7 +214,7 @@ def test_a_plan_that_fails_is_made_again(monkeypatch):
     """
     learner = certified()
     a_block(learner, 100, 0)
-    monkeypatch.setattr(CertifiedLearner, "_deploy", lambda *_: 1 / 0)
+    monkeypatch.setattr(CertifiedLearner, "_chosen", lambda *_: 1 / 0)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             learner.open_epoch()

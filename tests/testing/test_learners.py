@@ -113,8 +113,7 @@ class Global(Uniform):
 
 
 class Peeping(Uniform):
-    def _policy(self):
-        return Mixture((GroupClassifier("a"), ACCEPT_ALL, REJECT_ALL), (0.2, 0.4, 0.4), "decide")
+    _fixed = Mixture((GroupClassifier("a"), ACCEPT_ALL, REJECT_ALL), (0.2, 0.4, 0.4), "decide")
 
 
 class Secretive(Uniform):

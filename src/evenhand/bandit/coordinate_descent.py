@@ -25,8 +25,7 @@ from evenhand.contracts import FairOracle, Hypothesis
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.estimation import EstimatedLoss
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.policies import Mixture
-from evenhand.policies.weights import PolicyWeights, policy_key
+from evenhand.policies.mixture import Mixture, PolicyWeights, policy_key
 from evenhand.shown import Brief
 from evenhand.words import FloatArray
 
@@ -205,6 +204,15 @@ def coordinate_descent(
 
 
 @dataclass(frozen=True, eq=False)
+class OracleAnswer:
+    """What a fair oracle that needs one call answers: see `evenhand.contracts.FairAnswer`."""
+
+    policy: Mixture
+    acceptance: FloatArray
+    oracle_calls: int = 1
+
+
+@dataclass(frozen=True, eq=False)
 class _Found:
     """A fair policy, its acceptance on the rows, and its estimated loss."""
 
@@ -248,16 +256,29 @@ class _Descent:
 
     def run(self, max_iterations: int | None) -> bool:
         """Whether it halted by itself."""
+        mu, psi, sides, share, objective = self.mu, self.psi, self.sides, self.share, self.objective
         while True:
-            self.shrink()
-            found = self.most_violated()
+            # "shrink": meet sum Q (2K + b) <= 2K
+            factor = feasibility.shrinking(self.weights, self.budget_use, sides)
+            if factor < 1:
+                self.weights, self.mass = self.weights * factor, self.mass * factor
+                self.record("shrink")
+            # argmax over fair policies of V - (L_hat - L_hat(pi_0)) / (psi mu)
+            Q_mu, cost, rounds = self.propensity, objective.acceptance_cost, objective.rounds
+            found = self.ask(feasibility.pricing_costs(Q_mu, share, cost, rounds, mu, psi))
             if self.beats_best(found):
                 if self.count["replace"] >= MOST_REPLACEMENTS:
                     return False
-                self.replace_best(found)
+                # b grows for the policies found; what that adds to Phi raises the cap
+                before, self.best = self.moves[-1].potential, found
+                self.record("replace")
+                more = max(0.0, self.moves[-1].potential - before)
+                self.cap += more / feasibility.least_drop(mu, sides)
                 continue
-            V, D, S = self.violation(found)
-            self.excess = D
+            V = feasibility.mean_inverse_propensity(found.acceptance, Q_mu, share)
+            S = feasibility.mean_squared_inverse_propensity(found.acceptance, Q_mu, share)
+            b = feasibility.regret_budget_use(np.asarray(found.loss), self.best.loss, mu, psi)
+            self.excess = D = float(feasibility.variance_excess(V, b, sides))
             if D <= TOLERANCE:
                 return True
             # the proved cap, plus one for rounding, or less if asked
@@ -266,29 +287,7 @@ class _Descent:
                 limit = min(limit, max_iterations)
             if self.count["step"] >= limit:
                 return False
-            self.step(found, feasibility.weight_step(V, D, S, self.mu, self.sides))
-
-    def shrink(self) -> None:
-        """Meet sum Q (2K + b) <= 2K."""
-        factor = feasibility.shrinking(self.weights, self.budget_use, self.sides)
-        if factor < 1:
-            self.weights = self.weights * factor
-            self.mass = self.mass * factor
-            self.record("shrink")
-
-    def most_violated(self) -> _Found:
-        """argmax over fair policies of V - (L_hat - L_hat(pi_0)) / (psi mu)."""
-        objective = self.objective
-        return self.ask(
-            feasibility.pricing_costs(
-                self.propensity,
-                self.share,
-                objective.acceptance_cost,
-                objective.rounds,
-                self.mu,
-                self.psi,
-            )
-        )
+            self.step(found, feasibility.weight_step(float(V), D, float(S), mu, sides))
 
     def ask(self, acceptance_cost: FloatArray) -> _Found:
         """One call of the fair oracle."""
@@ -313,50 +312,28 @@ class _Descent:
         """Whether L_hat(pi) < L_hat(pi_0), by more than rounding."""
         return found.loss < self.best.loss - TOLERANCE * (self.mu * self.psi)
 
-    def replace_best(self, found: _Found) -> None:
-        """b grows for the policies found; what that adds to Phi raises the cap."""
-        before = self.moves[-1].potential
-        self.best = found
-        self.record("replace")
-        self.cap += max(0.0, self.moves[-1].potential - before) / feasibility.least_drop(
-            self.mu, self.sides
-        )
-
-    def violation(self, found: _Found) -> tuple[float, float, float]:
-        """V, D and S of a policy."""
-        propensity = self.propensity
-        V = feasibility.mean_inverse_propensity(found.acceptance, propensity, self.share)
-        S = feasibility.mean_squared_inverse_propensity(found.acceptance, propensity, self.share)
-        b = feasibility.regret_budget_use(np.asarray(found.loss), self.best.loss, self.mu, self.psi)
-        return float(V), float(feasibility.variance_excess(V, b, self.sides)), float(S)
-
     def step(self, found: _Found, size: float) -> None:
         """Q(pi) grows by `size`."""
         key = policy_key(found.policy)
         if key not in self.place:
             self.place[key] = len(self.policies)
             self.policies.append(found.policy)
-            self.weights, self.losses = (
-                np.append(self.weights, 0.0),
-                np.append(self.losses, found.loss),
-            )
+            self.weights = np.append(self.weights, 0.0)
+            self.losses = np.append(self.losses, found.loss)
         self.weights[self.place[key]] += size
         self.mass = self.mass + size * found.acceptance
         self.record("step")
 
     def record(self, kind: MoveKind) -> None:
         """Add a move with the potential after it."""
-        phi = feasibility.potential(
-            self.propensity, self.share, self.weights, self.budget_use, self.mu
-        )
+        Q, b = self.weights, self.budget_use
+        phi = feasibility.potential(self.propensity, self.share, Q, b, self.mu)
         self.moves.append(Move(kind, phi))
         self.count[kind] += 1
 
     def result(self, halted: bool) -> CoordinateDescent:
         """Q completed with pi_0, and the report."""
-        weights = PolicyWeights(tuple(self.policies), tuple(self.weights.tolist())).completed(
-            self.best.policy
-        )
+        Q = PolicyWeights(tuple(self.policies), tuple(self.weights.tolist()))
         report = DescentReport(
             iterations=self.count["step"],
             shrinkings=self.count["shrink"],
@@ -368,4 +345,4 @@ class _Descent:
             cap=self.cap,
             moves=tuple(self.moves),
         )
-        return CoordinateDescent(weights, self.best.policy, report)
+        return CoordinateDescent(Q.completed(self.best.policy), self.best.policy, report)

@@ -43,9 +43,8 @@ def mean_inverse_propensity(
 ) -> FloatArray:
     """V_pi(Q) = E_x sum_yhat pi(yhat|x) / Q^mu(yhat|x)."""
     parts = _decisions(acceptance, 1.0, len(propensity))
-    return np.asarray(
-        sum(part @ weight for part, weight in zip(parts, share / propensity, strict=True))
-    )
+    weights = share / propensity
+    return np.asarray(sum(part @ weight for part, weight in zip(parts, weights, strict=True)))
 
 
 def mean_squared_inverse_propensity(
@@ -59,9 +58,8 @@ def mean_squared_inverse_propensity(
     79 of them instead of 10.
     """
     parts = _decisions(acceptance, 1.0, len(propensity)) ** 2
-    return np.asarray(
-        sum(part @ weight for part, weight in zip(parts, share / propensity**2, strict=True))
-    )
+    weights = share / propensity**2
+    return np.asarray(sum(part @ weight for part, weight in zip(parts, weights, strict=True)))
 
 
 def regret_budget_use(loss: FloatArray, least_loss: float, mu: float, psi: float) -> FloatArray:
@@ -140,8 +138,6 @@ def pricing_costs(
 
 def _decisions(acceptance: FloatArray, total: float, sides: int) -> FloatArray:
     """(K, rows): the mass on accept, and, two-sided, on reject."""
-    return (
-        acceptance[np.newaxis]
-        if sides == 1
-        else np.stack([acceptance, np.maximum(total - acceptance, 0.0)])
-    )
+    if sides == 1:
+        return acceptance[np.newaxis]
+    return np.stack([acceptance, np.maximum(total - acceptance, 0.0)])

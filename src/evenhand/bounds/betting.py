@@ -46,6 +46,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.bounds import betting_wealth
 from evenhand.bounds.betting_wealth import (
     CLASS_OF_NODE,
     EDGES,
@@ -256,9 +257,7 @@ def narrow_cells(
 
     The chord is linear, so what it leaves of a cell is an interval; an empty one has lower > upper.
     """
-    from evenhand.bounds import _betting_kernel as kernel  # numba is heavy: only for those who bet
-
-    kernel.narrow_cells(wealth, threshold + ROUNDING, (EDGES, LEFT_NODE), lower, upper)
+    betting_wealth.narrow_cells(wealth, threshold + ROUNDING, (EDGES, LEFT_NODE), lower, upper)
 
 
 def largest_gaps(
@@ -275,11 +274,9 @@ def largest_gaps(
     K). Each bet leaves, of a pair of cells, the points below one line; the largest difference below
     all lines is at most the least of the largest below each.
     """
-    from evenhand.bounds import _betting_kernel as kernel
-
     (lower_j, upper_j), (lower_i, upper_i) = cells_j, cells_i
     cells, grid = ((lower_j, upper_j), (lower_i, upper_i)), (EDGES, LEFT_NODE)
-    return kernel.largest_gaps(wealth_j, wealth_i, cells, threshold + ROUNDING, grid)
+    return betting_wealth.largest_gaps(wealth_j, wealth_i, cells, threshold + ROUNDING, grid)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -401,11 +398,8 @@ class BettingState(Brief):
         BettingState
             The state of all.
         """
-        theirs = other.to_arrays()
-        return replace(
-            self,
-            **{name: np.concatenate([a, theirs[name]]) for name, a in self.to_arrays().items()},
-        )
+        own, theirs = self.to_arrays(), other.to_arrays()
+        return BettingState(**{name: np.concatenate([own[name], theirs[name]]) for name in own})
 
     def with_group(self) -> "BettingState":
         """The state with one more group, the last one.
@@ -457,9 +451,8 @@ class BettingState(Brief):
         BettingState
             A new state.
         """
-        wealth, hits, mass, lost = (
-            array.copy() for array in (self.wealth, self.hits, self.mass, self.lost)
-        )
+        kept = (self.wealth, self.hits, self.mass, self.lost)
+        wealth, hits, mass, lost = (array.copy() for array in kept)
         alive = self.classes_left & ~self.contradiction[:, np.newaxis, np.newaxis, np.newaxis]
         for r, rate in enumerate(rates):
             more_hits, more_mass, more_lost = add_cohort(
@@ -652,21 +645,16 @@ class BettingBound(Brief):
     @property
     def names(self) -> tuple[str, ...]:
         """One name for each rate and pair of groups."""
-        return tuple(
-            f"{r.symbol} {self.groups[j]} - {self.groups[i]}"
-            for r in self.rates
-            for j, i in self.pairs
-        )
+        pairs = [f"{self.groups[j]} - {self.groups[i]}" for j, i in self.pairs]
+        return tuple(f"{rate.symbol} {pair}" for rate in self.rates for pair in pairs)
 
     @property
     def joint_threshold(self) -> FloatArray:
         """L_joint (M,) = ln(R G(G-1) K / (joint_part delta_h)): one test for each rate, ordered
         pair and bet, G groups at h's start.
         """
-        ordered = self._started * (self._started - 1)
-        return np.log(
-            len(self.rates) * len(self.horizons) * ordered / (self.joint_part * self._deltas)
-        )
+        tests = len(self.rates) * len(self.horizons) * (self._started * (self._started - 1))
+        return np.log(tests / (self.joint_part * self._deltas))
 
     @property
     def box_threshold(self) -> FloatArray:
@@ -687,10 +675,8 @@ class BettingBound(Brief):
     @property
     def group_thresholds(self) -> FloatArray:
         """(M, G): L_box, or that of a group that joined after the hypothesis had started."""
-        groups = len(self.groups)
-        return self._with_joins(
-            self.box_threshold, range(groups), [1] * groups, 1.0 - self.joint_part
-        )
+        groups, part = len(self.groups), 1.0 - self.joint_part
+        return self._with_joins(self.box_threshold, range(groups), [1] * groups, part)
 
     def _with_joins(
         self, first: FloatArray, latest: Sequence[int], tests: Sequence[int], part: float
@@ -713,9 +699,8 @@ class BettingBound(Brief):
         BettingState
             Nothing seen.
         """
-        return BettingState.empty(
-            self.hypotheses, len(self.rates), len(self.groups), len(self.horizons), len(self.joins)
-        )
+        sizes = len(self.rates), len(self.groups), len(self.horizons), len(self.joins)
+        return BettingState.empty(self.hypotheses, *sizes)
 
     def joined_by(self, share: float) -> "BettingBound":
         """The family with one more hypothesis; its state joins by `BettingState.joined`.
@@ -811,9 +796,8 @@ class BettingBound(Brief):
         wished = np.sqrt(2.0 * threshold[:, np.newaxis] / variance) * kept
         wished = wished[..., np.newaxis] / np.sqrt(np.array(self.horizons))
         bets = np.asarray(np.exp2(np.round(2.0 * np.log2(wished)) / 2.0))
-        return EpochPlan(
-            inverse_share, bets, float(state.rounds.max(initial=0.0)), len(state.rounds)
-        )
+        seen_rounds = float(state.rounds.max(initial=0.0))
+        return EpochPlan(inverse_share, bets, seen_rounds, len(state.rounds))
 
     def update(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> BettingState:
         """The state after a closed cohort: its rounds are added, rates and gaps narrowed.

@@ -9,11 +9,12 @@ column and sorted. Both find the same contexts.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_not
-from typing import Literal, Self, TypedDict
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from evenhand.computing import compiled
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.shown import Brief
 from evenhand.words import (
@@ -45,9 +46,92 @@ class Contexts:
 
     def total(self, value: FloatArray) -> FloatArray:
         """The sum of `value` over the rows of each context."""
-        return np.asarray(
-            np.bincount(self.index, weights=value, minlength=len(self)), dtype=np.float64
-        )
+        total = np.bincount(self.index, weights=value, minlength=len(self))
+        return np.asarray(total, dtype=np.float64)
+
+
+def _number_rows(
+    one: FloatArray, two: FloatArray, beside: FloatArray, first: IntArray, index: IntArray
+) -> int:
+    parts = [np.concatenate([one, two]) if len(two) else one, beside]
+    found = _grouped_by(_row_hash(parts), first, index)
+    if not all(np.array_equal(part[first[index]], part) for part in parts):
+        table = np.column_stack(parts) + 0.0
+        equal = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
+        found = _grouped_by(equal, first, index)
+    return found
+
+
+def _row_hash(parts: list[FloatArray]) -> NDArray[np.uint64]:
+    """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64; -0.0 counts as 0.0, which it
+    equals.
+    """
+    key = np.full(len(parts[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for part in parts:
+        for column in part.T:
+            key = (key ^ (column + 0.0).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+            key ^= key >> np.uint64(29)
+    return key
+
+
+def _grouped_by(key: NDArray[np.generic], first: IntArray, index: IntArray) -> int:
+    """Numbers the values of a one-dimensional key."""
+    _, where, inverse = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(where)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    first[: len(order)], index[:] = where[order], rank[inverse.reshape(-1)]
+    return len(order)
+
+
+@compiled(_number_rows, pays=5_000_000)
+def number_rows(
+    one: FloatArray, two: FloatArray, beside: FloatArray, first: IntArray, index: IntArray
+) -> int:
+    """Rows of `one`, then those of `two`, each followed by its columns in `beside`. index[i]: the
+    number of row i among the distinct rows; first[number]: where it appears first. How many there
+    are.
+
+    The hash of a row is the sum over its columns of the value's bits, mixed with the column's
+    number, modulo 2^64; zeros of either sign add nothing. Equal hashes are checked value by value.
+    """
+
+    def hashed(row: FloatArray, column: np.uint64) -> np.uint64:
+        key, bits = np.uint64(0), row.view(np.uint64)
+        for j in range(len(row)):
+            if row[j] != 0.0:
+                place = (column + np.uint64(j)) << np.uint64(1)
+                mixed = (bits[j] ^ place) * np.uint64(0xBF58476D1CE4E5B9)
+                mixed = (mixed ^ (mixed >> np.uint64(29))) * (np.uint64(0x94D049BB133111EB) + place)
+                key += mixed ^ (mixed >> np.uint64(32))
+        return key
+
+    def same(row: FloatArray, other: FloatArray) -> bool:
+        equal = True
+        for j in range(len(row)):
+            equal = equal and row[j] == other[j]
+        return equal
+
+    size = 2
+    while size < 2 * len(beside):
+        size *= 2
+    slots, hashes = np.full(size, -1), np.empty(len(beside), np.uint64)
+    start, columns, found, mask = len(one), np.uint64(one.shape[1]), 0, np.uint64(size - 1)
+    for i in range(len(beside)):
+        new = one[i] if i < start else two[i - start]
+        key = hashed(new, np.uint64(0)) + hashed(beside[i], columns)
+        slot = key & mask
+        while slots[slot] >= 0:
+            other = first[slots[slot]]
+            known = one[other] if other < start else two[other - start]
+            if hashes[slots[slot]] == key and same(beside[other], beside[i]) and same(known, new):
+                break
+            slot = (slot + np.uint64(1)) & mask
+        if slots[slot] < 0:
+            slots[slot], first[found], hashes[found] = found, i, key
+            found += 1
+        index[i] = slots[slot]
+    return found
 
 
 def find_contexts(
@@ -60,18 +144,22 @@ def find_contexts(
 
     `before`: features of rows that come first, without a copy.
     """
-    beside = [*more, *([] if group is None else [numbered(group)[1].astype(np.float64)])]
-    columns = (
-        np.column_stack(beside)
-        if beside
-        else np.zeros((len(features) + (0 if before is None else len(before)), 0))
-    )
-    from evenhand.estimation._context_kernel import number_rows
-
     one, two = (features, features[:0]) if before is None else (before, features)
+    beside = [*more, *([] if group is None else [numbered(group)[1].astype(np.float64)])]
+    columns = np.column_stack(beside) if beside else np.zeros((len(one) + len(two), 0))
     first, index = np.empty(len(columns), np.int64), np.empty(len(columns), np.int64)
     found = number_rows(np.ascontiguousarray(one), np.ascontiguousarray(two), columns, first, index)
     return Contexts(first[:found].copy(), index)
+
+
+def is_known(group: GroupArray) -> BoolArray:
+    """Which rows have a group: None is the unknown one."""
+    return np.array([value is not None for value in group.tolist()], dtype=bool)
+
+
+def is_group(group: GroupArray, value: Group) -> BoolArray:
+    """Which rows have this group, whatever kinds of groups there are; None is the unknown one."""
+    return np.array([one == value for one in group.tolist()], dtype=bool)
 
 
 def numbered(group: GroupArray) -> tuple[list[Group], IntArray]:
@@ -115,33 +203,21 @@ def joined_people(
     groups: Sequence[GroupArray | None], prices: Sequence[Prices | None], sizes: Sequence[int]
 ) -> tuple[GroupArray | None, Prices | None]:
     """Groups and prices of so many people each, end to end; None as soon as some are missing."""
+    everybody = slice(None)
     known = [
-        (np.broadcast_to(one.false_accept, (size,)), np.broadcast_to(one.false_reject, (size,)))
+        prices_of(one, size, everybody)
         for one, size in zip(prices, sizes, strict=True)
         if one is not None
     ]
     if not known or len(known) < len(prices):
         return joined(groups), None
-    columns = (np.concatenate(column) for column in zip(*known, strict=True))
-    return joined(groups), Prices(*columns)
+    return joined(groups), Prices(
+        np.concatenate([one.false_accept for one in known]),
+        np.concatenate([one.false_reject for one in known]),
+    )
 
 
-_COUNTS: tuple[Literal["rejected", "positive", "negative"], ...] = (
-    "rejected",
-    "positive",
-    "negative",
-)
-
-
-class _Columns(TypedDict):
-    """Every column of a log but the features."""
-
-    group: GroupArray | None
-    prices: Prices | None
-    acceptance: FloatArray
-    rejected: FloatArray
-    positive: FloatArray
-    negative: FloatArray
+_COUNTS = ("rejected", "positive", "negative")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,26 +273,14 @@ class RoundLog(Brief):
                 for name in ("false_accept", "false_reject")
             )
             object.__setattr__(self, "prices", Prices(*columns))
-        p, never, always = self.acceptance, self.acceptance == 0, self.acceptance == 1
-        happened = "that cannot have happened"
+        p, happened = self.acceptance, "that cannot have happened"
+        below = [(getattr(self, name) < 0, getattr(self, name), f"{name} is") for name in _COUNTS]
+        never, always = (p == 0) & (self.accepted > 0), (p == 1) & (self.rejected > 0)
         for bad, value, what, law in (
-            *(
-                (column < 0, column, f"{name} is", "a count cannot be below 0")
-                for name, column in ((name, getattr(self, name)) for name in _COUNTS)
-            ),
+            *((*count, "a count cannot be below 0") for count in below),
             ((p < 0) | (p > 1), p, "acceptance is", "a probability lies between 0 and 1"),
-            (
-                never & (self.accepted > 0),
-                self.accepted,
-                "acceptance is 0 but accepted is",
-                happened,
-            ),
-            (
-                always & (self.rejected > 0),
-                self.rejected,
-                "acceptance is 1 but rejected is",
-                happened,
-            ),
+            (never, self.accepted, "acceptance is 0 but accepted is", happened),
+            (always, self.rejected, "acceptance is 1 but rejected is", happened),
         ):
             if bad.any():
                 row = int(np.argmax(bad))
@@ -312,8 +376,9 @@ class RoundLog(Brief):
         RoundLog
             All rows, in their order.
         """
-        columns = _end_to_end(logs)
-        return cls.of_checked(np.concatenate([log.features for log in logs]), **columns)
+        columns = vars(_end_to_end(logs))
+        features = np.concatenate([log.features for log in logs])
+        return cls.of_checked(**{**columns, "features": features})
 
     @classmethod
     def merged(cls, logs: Sequence["RoundLog"]) -> "RoundLog":
@@ -329,21 +394,17 @@ class RoundLog(Brief):
         RoundLog
             Equal rows as one row, in the order of first appearance.
         """
-        columns = _end_to_end(logs)
+        whole = _end_to_end(logs)
         before, after = logs[0].features, [log.features for log in logs[1:]]
         rest = after[0] if len(after) == 1 else np.concatenate(after) if after else before[:0]
-        prices = columns["prices"]
+        prices = whole.prices
         priced = () if prices is None else (prices.false_accept, prices.false_reject)
-        contexts = find_contexts(
-            rest, columns["group"], columns["acceptance"], *priced, before=before
-        )
+        contexts = find_contexts(rest, whole.group, whole.acceptance, *priced, before=before)
         old, new = np.split(contexts.first, [int(np.searchsorted(contexts.first, len(before)))])
         kept = before if len(old) == len(before) else before[old]
         features = np.concatenate([kept, rest[new - len(before)]]) if len(new) else kept
-        counted = _chosen(columns, contexts.first)
-        for name in _COUNTS:
-            counted[name] = contexts.total(columns[name])
-        return cls.of_checked(features, **counted)
+        counts = {name: contexts.total(getattr(whole, name)) for name in _COUNTS}
+        return cls.of_checked(**{**vars(whole._chosen(contexts.first, features)), **counts})
 
     def __len__(self) -> int:
         return len(self.features)
@@ -379,15 +440,14 @@ class RoundLog(Brief):
         if keep.all():
             return self
         rows = np.flatnonzero(keep)
-        columns = _Columns(
-            group=self.group,
-            prices=self.prices,
-            acceptance=self.acceptance,
-            rejected=self.rejected,
-            positive=self.positive,
-            negative=self.negative,
-        )
-        return self.of_checked(self.features[rows], **_chosen(columns, rows))
+        return self._chosen(rows, self.features[rows])
+
+    def _chosen(self, rows: IntArray, features: FloatArray) -> "RoundLog":
+        """Some rows of every column, and their features."""
+        group = None if self.group is None else self.group[rows]
+        prices = self.prices and prices_of(self.prices, len(self.acceptance), rows)
+        counts = {name: getattr(self, name)[rows] for name in ("acceptance", *_COUNTS)}
+        return self.of_checked(features, group, prices, **counts)
 
     def without_group(self) -> "RoundLog":
         """The same rounds, the group not shown.
@@ -413,7 +473,8 @@ class RoundLog(Brief):
         return self if len(merged) == len(self) else merged
 
 
-def _end_to_end(logs: Sequence[RoundLog]) -> _Columns:
+def _end_to_end(logs: Sequence[RoundLog]) -> RoundLog:
+    """Every column but the features, which stay those of the first log."""
     if not logs:
         raise InvalidInput("there is no log to concatenate; at least one is needed.")
     for name in ("group", "prices"):
@@ -428,27 +489,11 @@ def _end_to_end(logs: Sequence[RoundLog]) -> _Columns:
     group, prices = joined_people(
         [log.group for log in logs], [log.prices for log in logs], [len(log) for log in logs]
     )
-    return _Columns(
-        group=group,
-        prices=prices,
-        acceptance=np.concatenate([log.acceptance for log in logs]),
-        rejected=np.concatenate([log.rejected for log in logs]),
-        positive=np.concatenate([log.positive for log in logs]),
-        negative=np.concatenate([log.negative for log in logs]),
-    )
-
-
-def _chosen(columns: _Columns, rows: IntArray) -> _Columns:
-    """Some rows of every column."""
-    group, prices = columns["group"], columns["prices"]
-    return _Columns(
-        group=None if group is None else group[rows],
-        prices=prices and prices_of(prices, len(columns["acceptance"]), rows),
-        acceptance=columns["acceptance"][rows],
-        rejected=columns["rejected"][rows],
-        positive=columns["positive"][rows],
-        negative=columns["negative"][rows],
-    )
+    columns = {
+        name: np.concatenate([getattr(log, name) for log in logs])
+        for name in ("acceptance", *_COUNTS)
+    }
+    return RoundLog.of_checked(logs[0].features, group, prices, **columns)
 
 
 @dataclass(eq=False)
@@ -544,14 +589,10 @@ class History:
         for place, (number, log) in enumerate(self.logs):
             if number != epoch or log.features.shape[1] != round.features.shape[1]:
                 continue
-            same = (
-                (log.features == round.features[0]).all(axis=1)
-                & (log.acceptance == round.acceptance[0])
-                & (getattr(log, kind) > 0)
-            )
+            same = (log.features == round.features[0]).all(axis=1)
+            same &= (log.acceptance == round.acceptance[0]) & (getattr(log, kind) > 0)
             if log.group is not None:
-                told = None if round.group is None else round.group[0]
-                same &= np.array([value == told for value in log.group.tolist()], dtype=bool)
+                same &= is_group(log.group, None if round.group is None else round.group[0])
             if log.prices is not None and round.prices is not None:
                 for name in ("false_accept", "false_reject"):
                     same &= getattr(log.prices, name) == getattr(round.prices, name)
@@ -560,9 +601,8 @@ class History:
                 counts = getattr(log, kind).copy()
                 counts[int(np.argmax(same))] -= 1
                 left: RoundLog = replace(log, **{kind: counts})
-                self.logs[place : place + 1] = (
-                    [(number, left.where(left.count > 0))] if left.rounds > 0 else []
-                )
+                rest = [(number, left.where(left.count > 0))] if left.rounds > 0 else []
+                self.logs[place : place + 1] = rest
                 return True
         return False
 

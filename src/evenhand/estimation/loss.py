@@ -79,9 +79,8 @@ class TransformedLoss:
             raise InvalidInput(
                 f"normaliser is {self.normaliser}; it must be a finite number above 0."
             )
-        largest = float(
-            np.max(self.prices.false_accept + np.asarray(self.prices.false_reject), initial=0.0)
-        )
+        both = self.prices.false_accept + np.asarray(self.prices.false_reject)
+        largest = float(np.max(both, initial=0.0))
         if largest > self.normaliser * (1 + 1e-12):
             raise InvalidInput(
                 f"the prices of a false accept and a false reject sum to {largest:g}, above the "
@@ -116,10 +115,8 @@ class TransformedLoss:
             The loss of accepting y = -1, and that of rejecting, in each row.
         """
         priced = self.priced(prices)
-        return (
-            np.broadcast_to(priced.of_false_accept, (rows,)),
-            np.broadcast_to(priced.of_reject, (rows,)),
-        )
+        accept, reject = priced.of_false_accept, priced.of_reject
+        return np.broadcast_to(accept, (rows,)), np.broadcast_to(reject, (rows,))
 
     def of(self, accept: BoolArray, label: IntArray) -> FloatArray:
         """The loss of each decision.

@@ -124,17 +124,14 @@ def _fitted(log: RoundLog) -> OutcomeRegression:
             return TabularOutcome(seen.features[contexts.first[several]], rates[several], overall)
     if min(negative.sum(), (accepted - negative).sum()) < 10:
         return ConstantOutcome(overall)
-    rows = _thinned(len(accepted))
-    return _logistic(
-        seen.features[contexts.first[rows]], negative[rows], (accepted - negative)[rows]
-    )
+    rows = spread(len(accepted), MOST_ROWS)
+    labels = negative[rows], (accepted - negative)[rows]
+    return _logistic(seen.features[contexts.first[rows]], *labels)
 
 
-def _thinned(rows: int) -> IntArray:
-    """All rows, or MOST_ROWS of them at equal steps."""
-    if rows <= MOST_ROWS:
-        return np.arange(rows)
-    return np.linspace(0, rows - 1, MOST_ROWS).astype(np.int64)
+def spread(rows: int, most: int) -> IntArray:
+    """The numbers of all rows, or of `most` of them at equal steps."""
+    return np.arange(rows) if rows <= most else np.linspace(0, rows - 1, most).astype(np.int64)
 
 
 def fit_logistic_outcomes(log: RoundLog) -> LogisticOutcome | None:
@@ -142,7 +139,7 @@ def fit_logistic_outcomes(log: RoundLog) -> LogisticOutcome | None:
     seen = log.where(log.accepted > 0)
     if min(seen.negative.sum(), seen.positive.sum()) < 10:
         return None
-    rows = _thinned(len(seen))
+    rows = spread(len(seen), MOST_ROWS)
     return _logistic(seen.features[rows], seen.negative[rows], seen.positive[rows])
 
 
@@ -163,11 +160,8 @@ def _logistic(features: FloatArray, negative: FloatArray, positive: FloatArray) 
         score = rows @ w
         small = np.exp(-np.abs(score))
         # ln(1 + exp(s)) = ln(1 + exp(-s)) + s, and ln(1 + exp(-s)) = ln(1 + exp(-|s|)) + max(-s, 0)
-        value = (
-            labels @ (np.log1p(small) - np.minimum(score, 0.0))
-            + positive @ score
-            + w[:-1] @ w[:-1] / 2
-        )
+        value = labels @ (np.log1p(small) - np.minimum(score, 0.0)) + positive @ score
+        value = value + w[:-1] @ w[:-1] / 2
         slope = rows.T @ (labels * np.where(score > 0, 1.0, small) / (1.0 + small) - negative)
         slope[:-1] += w[:-1]
         return float(value), slope

@@ -51,6 +51,11 @@ def plain_label(group: object) -> Scalar:
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
+def known_label(group: object) -> Scalar | None:
+    """The same, and None for the unknown group."""
+    return None if group is None else plain_label(group)
+
+
 @dataclass(frozen=True)
 class GapInterval:
     """The gap of one rate between two groups, rate[group] - rate[reference].
@@ -165,7 +170,7 @@ class DrawCount:
     people: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "group", None if self.group is None else plain_label(self.group))
+        object.__setattr__(self, "group", known_label(self.group))
 
     def describe(self) -> str:
         """The count in words.
@@ -200,7 +205,7 @@ class OutsideCount:
     people: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "group", None if self.group is None else plain_label(self.group))
+        object.__setattr__(self, "group", known_label(self.group))
 
 
 def standard_assumptions(
@@ -427,14 +432,9 @@ class Certificate(Shown, Brief):
         return self.claim if self.status == "certified" else f"SUSPENDED: {self.reason}."
 
     def _columns(self) -> dict[str, Sequence[Cell]]:
-        return {
-            "rate": [gap.rate for gap in self.gaps],
-            "group": [gap.group for gap in self.gaps],
-            "reference": [gap.reference for gap in self.gaps],
-            "low": [gap.low for gap in self.gaps],
-            "high": [gap.high for gap in self.gaps],
-            "limit": [self.limit] * len(self.gaps),
-        }
+        names = ("rate", "group", "reference", "low", "high")
+        columns = {name: [getattr(gap, name) for gap in self.gaps] for name in names}
+        return {**columns, "limit": [self.limit] * len(self.gaps)}
 
     def _draw(self, axes: "Axes") -> None:
         names = [f"{gap.rate} of {gap.group} minus {gap.reference}" for gap in self.gaps]
@@ -557,10 +557,9 @@ class Certificate(Shown, Brief):
             named = {gap[who]: None for gap in value["gaps"] for who in ("reference", "group")}
             unknown = [{"group": None, "people": value["unknown_group"]}]
             value = {**value, "groups": named, "outside": unknown if value["unknown_group"] else []}
+        as_they_are = ("limit", "failure_probability", "spent", "valid_until", "status", "reason")
         return cls(
-            limit=value["limit"],
-            failure_probability=value["failure_probability"],
-            spent=value["spent"],
+            **{name: value[name] for name in as_they_are},
             bound=value["bound"]["name"],
             bound_params=value["bound"]["params"],
             policy=value["policy_sha256"],
@@ -568,7 +567,6 @@ class Certificate(Shown, Brief):
             assumptions=tuple(value["assumptions"]),
             counts=tuple(CellCount(**cell) for cell in value["counts"]),
             gaps=tuple(GapInterval(**gap) for gap in value["gaps"]),
-            valid_until=value["valid_until"],
             groups=tuple(value["groups"]),
             outside=tuple(OutsideCount(**count) for count in value["outside"]),
             overruled=tuple(DrawCount(**count) for count in value.get("overruled", ())),
@@ -578,6 +576,4 @@ class Certificate(Shown, Brief):
             schema=value.get("schema_sha256"),
             columns=value.get("columns", ""),
             rules=value.get("rules", 1),
-            status=value["status"],
-            reason=value["reason"],
         )

@@ -62,18 +62,16 @@ def log_mixture(counts: FloatArray) -> FloatArray:
 
     half = counts.shape[-1] / 2
     each = (gammaln(counts + 0.5) - math.lgamma(0.5)).sum(axis=-1)
-    return np.asarray(
-        each + math.lgamma(half) - gammaln(counts.sum(axis=-1) + half), dtype=np.float64
-    )
+    mixed = each + math.lgamma(half) - gammaln(counts.sum(axis=-1) + half)
+    return np.asarray(mixed, dtype=np.float64)
 
 
 def log_likelihood(counts: FloatArray) -> FloatArray:
     """sup over theta of ln prod theta_c^{n_c} = sum_c n_c ln(n_c/N), over the last axis."""
     from scipy.special import xlogy
 
-    return np.asarray(
-        xlogy(counts, counts).sum(axis=-1) - xlogy(counts.sum(axis=-1), counts.sum(axis=-1))
-    )
+    people = counts.sum(axis=-1)
+    return np.asarray(xlogy(counts, counts).sum(axis=-1) - xlogy(people, people))
 
 
 def no_change_weight(blocks: int) -> float:
@@ -184,9 +182,8 @@ class ConstancyTest:
                 f"counts is {new.tolist()}; this stream has {len(self.total)} categories, none "
                 "negative."
             )
-        grown = replace(
-            self, total=tuple(float(n) for n in new + self.total), open=self.open + float(new.sum())
-        )
+        total = tuple(float(n) for n in new + self.total)
+        grown = replace(self, total=total, open=self.open + float(new.sum()))
         measured = replace(grown, peak=max(self.peak, grown.log_evidence()))
         if measured.open < self.block:
             return measured
@@ -220,15 +217,8 @@ class ConstancyTest:
         dict
             `from_json` reads it back, bit for bit.
         """
-        return {
-            "false_alarm": self.false_alarm,
-            "block": self.block,
-            "total": list(self.total),
-            "open": self.open,
-            "blocks": self.blocks,
-            "boundaries": [[number, list(counts)] for number, counts in self.boundaries],
-            "peak": self.peak,
-        }
+        boundaries = [[number, list(counts)] for number, counts in self.boundaries]
+        return vars(self) | {"total": list(self.total), "boundaries": boundaries}
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
@@ -302,11 +292,8 @@ class DriftMonitor:
             The monitor.
         """
         share = false_alarm / (2 * max(len(categories), 1))
-        return cls(
-            false_alarm,
-            block,
-            {name: ConstancyTest.start(c, share, block) for name, c in categories.items()},
-        )
+        tests = {name: ConstancyTest.start(c, share, block) for name, c in categories.items()}
+        return cls(false_alarm, block, tests)
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -328,13 +315,12 @@ class DriftMonitor:
         DriftMonitor
             A new monitor.
         """
-        if name in self.streams:
-            return replace(self, streams={**self.streams, name: self.streams[name].update(counts)})
-        share = inverse_square_share(self.false_alarm / 2, self.later + 1)
-        fresh = ConstancyTest.start(np.asarray(counts).size, share, self.block)
-        return replace(
-            self, later=self.later + 1, streams={**self.streams, name: fresh.update(counts)}
-        )
+        later, test = self.later, self.streams.get(name)
+        if test is None:
+            later += 1
+            share = inverse_square_share(self.false_alarm / 2, later)
+            test = ConstancyTest.start(np.asarray(counts).size, share, self.block)
+        return replace(self, later=later, streams={**self.streams, name: test.update(counts)})
 
     def retire(self, name: str) -> "DriftMonitor":
         """The monitor without a stream that has ended; its share stays spent.
@@ -349,9 +335,8 @@ class DriftMonitor:
         DriftMonitor
             A new monitor.
         """
-        return replace(
-            self, streams={key: test for key, test in self.streams.items() if key != name}
-        )
+        left = {key: test for key, test in self.streams.items() if key != name}
+        return replace(self, streams=left)
 
     def describe(self) -> str:
         """The monitor in words.
@@ -376,12 +361,7 @@ class DriftMonitor:
             `from_json` reads it back, bit for bit.
         """
         streams = {name: test.to_json() for name, test in self.streams.items()}
-        return {
-            "false_alarm": self.false_alarm,
-            "block": self.block,
-            "later": self.later,
-            "streams": streams,
-        }
+        return vars(self) | {"streams": streams}
 
     @classmethod
     def from_json(cls, value: Json) -> Self:

@@ -10,13 +10,14 @@ FairOnGathered        greedy, with the constraint measured on the labels that we
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import ceil
 from typing import Any
 
 import numpy as np
 
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
+from evenhand.bandit.coordinate_descent import OracleAnswer
 from evenhand.contracts import Enumeration, GroupUse, HypothesisClass, RowOracle
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided
@@ -26,11 +27,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifie
 from evenhand.hypotheses.estimator import as_class
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.exploration import sample_of
-from evenhand.learners.settings import (
-    require_gap,
-    require_horizon,
-    require_whole,
-)
+from evenhand.learners.settings import made_with, require_gap, require_horizon, require_whole
 from evenhand.learners.two_phase import FIRST_EPOCH, TwoPhaseLearner
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, IntArray, Prices
@@ -44,6 +41,7 @@ class _Fixed(EpochLearner):
     """One policy for ever."""
 
     needs_group = False
+    _fixed = Mixture((ACCEPT_ALL,), (1.0,))
 
     def __init__(
         self,
@@ -54,18 +52,10 @@ class _Fixed(EpochLearner):
     ) -> None:
         self.rates = as_rates(rate)
         settings = {"rate": rate, "prices": prices, "seed": seed}
-        super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use="certify_only",
-            seed=seed,
-            settings=settings,
-        )
+        super().__init__(prices=prices, seed=seed, settings=settings)
 
     def _plan(self, number: int, round: int) -> Epoch:
-        return Epoch(number, "fixed", round, FOREVER, self._policy())
-
-    def _policy(self) -> Mixture:
-        return Mixture((ACCEPT_ALL,), (1.0,))
+        return Epoch(number, "fixed", round, FOREVER, self._fixed)
 
 
 class AcceptAll(_Fixed):
@@ -97,8 +87,7 @@ class Uniform(_Fixed):
     [0.5, 0.5]
     """
 
-    def _policy(self) -> Mixture:
-        return Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
+    _fixed = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
 
 
 class ExploreThenCommit(TwoPhaseLearner):
@@ -121,13 +110,10 @@ class ExploreThenCommit(TwoPhaseLearner):
     """
 
     def __init__(self, *args: Any, same_exploration: bool = False, **settings: Any) -> None:
-        length_given = (
-            settings.get("exploration_rounds") is not None
-            or settings.get("tradeoff_exponent") is not None
-        )
+        lengths = (settings.get("exploration_rounds"), settings.get("tradeoff_exponent"))
         horizon = settings["horizon"] if "horizon" in settings else args[4]
         require_horizon(horizon, 2)
-        if not (length_given or same_exploration):
+        if lengths == (None, None) and not same_exploration:
             settings["exploration_rounds"] = ceil(horizon ** (2 / 3))
         super().__init__(*args, **settings)
         self._settings["same_exploration"] = same_exploration
@@ -187,12 +173,6 @@ class Exp4(TwoPhaseLearner):
         assert log is not None  # the exploration is over, so it has rows
         loss = one_sided(log, self.loss)
         floor = self.schedule.exploration_floor(max(1, int(loss.rounds)))
-        policy = self._policy(loss, floor)
-        length = self._cut_off(max(FIRST_EPOCH, played // 4), round)
-        return Epoch(number, "exp4", round, length, policy, floor, oracle_calls=0)
-
-    def _policy(self, loss: EstimatedLoss, floor: float) -> Mixture:
-        """floor accept-all + (1 - floor) sum_i P_i pi_i, as one mixture of hypotheses."""
         sample, slack = self._ready()
         bound = self.hypotheses.bind(np.concatenate([loss.features, sample.features]), None)
         if not isinstance(bound, Enumeration) or self.group_use == "decide":
@@ -212,15 +192,16 @@ class Exp4(TwoPhaseLearner):
         rate = np.sqrt(np.log(max(len(first), 2)) / max(loss.rounds, 1.0))
         chance = np.exp(-rate * (cumulative - cumulative.min()))
         chance /= chance.sum()
-        mass = np.bincount(first, chance * weight, len(costs)) + np.bincount(
-            second, chance * (1 - weight), len(costs)
-        )
+        mass = np.bincount(first, chance * weight, len(costs))
+        mass = mass + np.bincount(second, chance * (1 - weight), len(costs))
+        # floor accept-all + (1 - floor) sum_i P_i pi_i, as one mixture of hypotheses
         members = np.flatnonzero(mass > 1e-12)
         weights = (1 - floor) * mass[members] / mass[members].sum()
-        rules = (bound.hypothesis(int(member)) for member in members)
-        return Mixture(
-            (ACCEPT_ALL, *rules), (1.0 - float(weights.sum()), *weights.tolist()), self.group_use
-        )
+        rules = (ACCEPT_ALL, *(bound.hypothesis(int(member)) for member in members))
+        shares = (1.0 - float(weights.sum()), *weights.tolist())
+        policy = Mixture(rules, shares, self.group_use)
+        length = self._cut_off(max(FIRST_EPOCH, played // 4), round)
+        return Epoch(number, "exp4", round, length, policy, floor, oracle_calls=0)
 
 
 def _net(gaps: FloatArray, limit: float, grid: int) -> tuple[IntArray, IntArray, FloatArray]:
@@ -242,62 +223,46 @@ def _net(gaps: FloatArray, limit: float, grid: int) -> tuple[IntArray, IntArray,
     return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(weights)
 
 
+@dataclass(frozen=True, eq=False)
+class GreedySettings:
+    """The arguments of learners that re-solve whenever the number of rounds has doubled."""
+
+    hypotheses: HypothesisClass
+    rate: Rate | Sequence[Rate]
+    allowed_gap: float = 1.0
+    _: KW_ONLY
+    first_rounds: int = 4 * FIRST_EPOCH
+    prices: Prices | None = None
+    group_use: GroupUse = "certify_only"
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hypotheses", as_class(self.hypotheses))
+        require_gap(self.allowed_gap)
+        law = "at least one person must be accepted to learn"
+        require_whole("first_rounds", self.first_rounds, 1, law)
+
+
 class _Greedy(EpochLearner):
     """Learners that begin with a few accepted rounds and then re-solve whenever the number of
     rounds has doubled.
     """
 
-    def __init__(
-        self,
-        hypotheses: HypothesisClass,
-        rate: Rate | Sequence[Rate],
-        allowed_gap: float = 1.0,
-        *,
-        first_rounds: int = 4 * FIRST_EPOCH,
-        prices: Prices | None = None,
-        group_use: GroupUse = "certify_only",
-        seed: int | None = None,
-    ) -> None:
-        hypotheses = as_class(hypotheses)
-        settings = {
-            "hypotheses": hypotheses,
-            "rate": rate,
-            "allowed_gap": allowed_gap,
-            "first_rounds": first_rounds,
-            "prices": prices,
-            "group_use": group_use,
-            "seed": seed,
-        }
-        require_gap(allowed_gap)
-        require_whole(
-            "first_rounds", first_rounds, 1, "at least one person must be accepted to learn"
-        )
-        self.hypotheses, self.allowed_gap, self.first_rounds = (
-            hypotheses,
-            allowed_gap,
-            int(first_rounds),
-        )
-        self.rates = as_rates(rate)
-        self.comparator_gap = allowed_gap
+    @made_with(GreedySettings)
+    def __init__(self, settings: GreedySettings) -> None:
+        self.hypotheses, self.rates = settings.hypotheses, as_rates(settings.rate)
+        self.allowed_gap = self.comparator_gap = settings.allowed_gap
+        self.first_rounds = int(settings.first_rounds)
         super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use=group_use,
-            seed=seed,
+            prices=settings.prices,
+            group_use=settings.group_use,
+            seed=settings.seed,
             settings=settings,
         )
 
     def _accept(self, number: int, round: int) -> Epoch:
         everybody = Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
         return Epoch(number, "explore", round, max(self.first_rounds, round), everybody)
-
-
-@dataclass(frozen=True, eq=False)
-class AnyAnswer:
-    """One hypothesis: without a constraint nothing has to be mixed."""
-
-    policy: Mixture
-    acceptance: FloatArray
-    oracle_calls: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,7 +275,7 @@ class AnyPolicy:
     loss: EstimatedLoss
     group_use: GroupUse
 
-    def cheapest(self, acceptance_cost: FloatArray) -> AnyAnswer:
+    def cheapest(self, acceptance_cost: FloatArray) -> OracleAnswer:
         """The cheapest hypothesis of all."""
         features, group = self.loss.features, self.loss.group
         groups = () if group is None else dict.fromkeys(group.tolist())
@@ -318,7 +283,7 @@ class AnyPolicy:
         answers = []
         for rule in (self.oracle.best(acceptance_cost), *permanent):
             policy = Mixture((rule,), (1.0,), self.group_use)
-            answers.append(AnyAnswer(policy, policy.acceptance_of_checked(features, group)))
+            answers.append(OracleAnswer(policy, policy.acceptance_of_checked(features, group)))
         return min(answers, key=lambda answer: float(acceptance_cost @ answer.acceptance))
 
 
@@ -355,16 +320,8 @@ class Unconstrained(_Greedy):
             loss, every, exploration_floor=floor, regret_scale=schedule.regret_scale, sides=1
         )
         policy = chosen.weights.smoothed(floor, explored(1))
-        return Epoch(
-            number,
-            "bandit",
-            round,
-            round,
-            policy,
-            floor,
-            chosen.report.iterations,
-            chosen.report.oracle_calls,
-        )
+        took = chosen.report.iterations, chosen.report.oracle_calls
+        return Epoch(number, "bandit", round, round, policy, floor, *took)
 
 
 class FairOnGathered(_Greedy):

@@ -12,7 +12,7 @@ learner's own lock.
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from inspect import isfunction, signature
 from threading import RLock
@@ -210,11 +210,11 @@ class EpochLearner(Shown):
 
     Parameters
     ----------
-    prices : Prices
-        What errors cost.
+    prices : Prices, optional
+        What errors cost; 1 and 1 by default.
     group_use : {"certify_only", "decide"}
         Whether the group may influence a decision.
-    seed : int or None
+    seed : int, optional
         Of all coins; None draws one.
     settings : dataclass or mapping
         The arguments with which the learner was made, by name, for `params`, `restarted` and
@@ -258,22 +258,13 @@ class EpochLearner(Shown):
         made = taken.replace(parameters=list(taken.parameters.values())[1:])
         setattr(cls, "__signature__", made)  # noqa: B010  (mypy knows no such attribute)
         for name, member in list(vars(cls).items()):
-            if (
-                isfunction(member)
-                and not name.startswith("_")
-                and not hasattr(member, "holds_lock")
-            ):
+            if name.startswith("_"):
+                continue
+            if isfunction(member) and not hasattr(member, "holds_lock"):
                 setattr(cls, name, locked(member))
-            elif (
-                isinstance(member, property)
-                and member.fget is not None
-                and not name.startswith("_")
-            ):
-                setattr(
-                    cls,
-                    name,
-                    property(locked(member.fget), member.fset, member.fdel, member.__doc__),
-                )
+            elif isinstance(member, property) and member.fget is not None:
+                read = locked(member.fget)
+                setattr(cls, name, property(read, member.fset, member.fdel, member.__doc__))
 
     def __new__(cls, *_: object, **__: object) -> Self:
         """A learner has its lock before anything else, also one that is copied or comes from
@@ -290,11 +281,12 @@ class EpochLearner(Shown):
     def __init__(
         self,
         *,
-        prices: Prices,
-        group_use: GroupUse,
-        seed: int | None,
+        prices: Prices | None = None,
+        group_use: GroupUse = "certify_only",
+        seed: int | None = None,
         settings: DataRecord | Mapping[str, object],
     ) -> None:
+        prices = Prices() if prices is None else prices
         require_common(prices, group_use, seed)
         largest = float(np.max(np.asarray(prices.false_accept) + np.asarray(prices.false_reject)))
         if largest == 0:
@@ -306,9 +298,9 @@ class EpochLearner(Shown):
         self.loss = TransformedLoss(prices, largest)
         self.group_use: GroupUse = group_use
         self._settings: dict[str, Any] = (
-            {one.name: getattr(settings, one.name) for one in fields(settings)}
-            if is_dataclass(settings)
-            else dict(settings)
+            dict(settings)
+            if isinstance(settings, Mapping)
+            else {one.name: getattr(settings, one.name) for one in fields(settings)}
         )
         self._check_rows = getattr(getattr(self, "hypotheses", None), "check_rows", None)
         drawn = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
@@ -351,10 +343,8 @@ class EpochLearner(Shown):
     @locked
     def params(self) -> Params:
         """The settings as plain values."""
-        return {
-            "learner": type(self).__name__,
-            **{name: plain(value) for name, value in self._settings.items()},
-        }
+        settings = {name: plain(value) for name, value in self._settings.items()}
+        return {"learner": type(self).__name__, **settings}
 
     def restarted(self, seed: int | None = None) -> Self:
         """A fresh learner with the same settings.
@@ -497,15 +487,9 @@ class EpochLearner(Shown):
     @locked
     def report(self) -> LearnerReport:
         """Where the learner stands."""
-        return LearnerReport(
-            self.state.round,
-            self.epoch.phase,
-            tuple(self.state.epochs),
-            self.oracle_calls,
-            self.state.book.missing_labels,
-            self.notes,
-            self._outlook(),
-        )
+        epochs, missing = tuple(self.state.epochs), self.state.book.missing_labels
+        counts = epochs, self.oracle_calls, missing
+        return LearnerReport(self.round, self.epoch.phase, *counts, self.notes, self._outlook())
 
     def _notes(self) -> list[str]:
         return []
@@ -522,14 +506,9 @@ class EpochLearner(Shown):
     @locked
     def notes(self) -> tuple[str, ...]:
         """What a human wants to know, in sentences."""
-        older = (
-            ()
-            if self.state.rules == RULES
-            else (
-                f"this learner began under rules {self.state.rules}: "
-                f"{OLD_RULES[self.state.rules]}.",
-            )
-        )
+        rules, older = self.state.rules, []
+        if rules != RULES:
+            older.append(f"this learner began under rules {rules}: {OLD_RULES[rules]}.")
         return (*older, *self._notes())
 
     @property
@@ -600,12 +579,8 @@ class EpochLearner(Shown):
             if state.overdue or self._left == 0:
                 self.open_epoch()
             if people <= self._left:
-                return _as_decisions(
-                    self._decide_block(
-                        rows, seen, prices and prices_of(prices, people, slice(None))
-                    ),
-                    first,
-                )
+                own_prices = prices and prices_of(prices, people, slice(None))
+                return _as_decisions(self._decide_block(rows, seen, own_prices), first)
             state.book.hold(first)  # the block goes on beyond the end of the epoch
             pieces, start = [], 0
             try:
@@ -645,8 +620,17 @@ class EpochLearner(Shown):
             self._check_rows(rows)
         if schema is not None and not schema.plain:
             self._require_readable(rows)
-        if prices is not None or state.priced:
-            self._check_prices(prices, people)
+        # prices per person are given for everybody or for nobody, and stay below the preset bound
+        if state.priced not in (None, prices is not None):
+            raise InvalidInput(
+                f"prices per person were {'' if state.priced else 'not '}given before and are "
+                f"{'missing' if state.priced else 'given'} now.",
+                hint="give them for everybody or for nobody.",
+            )
+        if prices is not None:
+            for name in ("false_accept", "false_reject"):
+                as_numbers(getattr(prices, name), people, f"the price {name}")
+            self.loss.priced(prices)
         if schema is not None and state.schema is None:  # the first frame, and all is well
             self._read_by(schema)
             state.epochs[-1] = self._named(state.epochs[-1])
@@ -742,9 +726,8 @@ class EpochLearner(Shown):
                 "False, for each round or for all."
             )
         window_open = self.state.book.window_open(rounds, *self._clock)
-        for lost in self.state.book.overrule(
-            rounds, np.broadcast_to(decided, rounds.shape), window_open
-        ):
+        decided = np.broadcast_to(decided, rounds.shape)
+        for lost in self.state.book.overrule(rounds, decided, window_open):
             self._lose(lost, erased=False)
 
     @locked
@@ -768,9 +751,8 @@ class EpochLearner(Shown):
             If a round is unknown. Then nobody has been erased.
         """
         rounds = as_rounds(round)
-        for lost in self.state.book.erase(
-            rounds, self.state.book.window_open(rounds, *self._clock)
-        ):
+        window_open = self.state.book.window_open(rounds, *self._clock)
+        for lost in self.state.book.erase(rounds, window_open):
             self._lose(lost, erased=True)
 
     def _lose(self, lost: Block, *, erased: bool) -> None:
@@ -798,9 +780,8 @@ class EpochLearner(Shown):
             with one_blas_thread():
                 self.state.news = self._collect() or self.state.news
             longer = None if self.state.news else self._prolonged(epoch) if full else epoch
-            self.state.epochs[-1] = longer or replace(
-                epoch, rounds=self.state.round - epoch.first_round
-            )
+            played = self.state.round - epoch.first_round
+            self.state.epochs[-1] = longer or replace(epoch, rounds=played)
             self.state.overdue = longer is not None
             if longer is None:
                 with one_blas_thread():
@@ -848,21 +829,6 @@ class EpochLearner(Shown):
     def _take(self, log: RoundLog) -> None:
         self.state.history.logs.append((self.epoch.number, log))
 
-    def _check_prices(self, prices: Prices | None, rows: int) -> None:
-        """Prices per person are given for everybody or for nobody, and stay below the preset bound
-        on their sum.
-        """
-        if self.state.priced not in (None, prices is not None):
-            raise InvalidInput(
-                f"prices per person were {'' if self.state.priced else 'not '}given before and are "
-                f"{'missing' if self.state.priced else 'given'} now.",
-                hint="give them for everybody or for nobody.",
-            )
-        if prices is not None:
-            for name in ("false_accept", "false_reject"):
-                as_numbers(getattr(prices, name), rows, f"the price {name}")
-            self.loss.priced(prices)
-
     @property
     def _needs_group_now(self) -> bool:
         """Whether people whose group is unknown are refused."""
@@ -894,15 +860,14 @@ def round_count(log: RoundLog) -> int:
 def _as_decisions(block: Block, first: int) -> Decisions:
     if isinstance(block, Single):
         _, _, took, chance, _ = block.person
-        return OneDecision.of(
-            took, chance if took else 1.0 - chance, first, block.epoch, bool(block.audited)
-        )
+        propensity = chance if took else 1.0 - chance
+        return OneDecision.of(took, propensity, first, block.epoch, bool(block.audited))
     accept = block.accept
     epoch = np.empty(len(accept), np.int64)
     epoch.fill(block.epoch)
     audit = np.zeros(len(accept), bool) if block.audit is None else block.audit
-    propensity = np.where(accept, block.acceptance, 1.0 - block.acceptance)  # of what was done
-    return Decisions(accept, propensity, first, epoch, audit)
+    chances = np.where(accept, block.acceptance, 1.0 - block.acceptance)  # of what was done
+    return Decisions(accept, chances, first, epoch, audit)
 
 
 def _joined(blocks: list[Block], first: int) -> Decisions:
@@ -918,10 +883,8 @@ def _joined(blocks: list[Block], first: int) -> Decisions:
 def plain(value: object) -> object:
     """Settings as values that JSON can hold."""
     if isinstance(value, Prices):
-        return {
-            "false_accept": np.asarray(value.false_accept).tolist(),
-            "false_reject": np.asarray(value.false_reject).tolist(),
-        }
+        prices = {"false_accept": value.false_accept, "false_reject": value.false_reject}
+        return {name: np.asarray(price).tolist() for name, price in prices.items()}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, list | tuple):

@@ -15,9 +15,10 @@ from typing import Literal
 import numpy as np
 
 from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding, SlackBound, people_needed
-from evenhand.contracts import HypothesisClass, Json
+from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
+from evenhand.estimation.log import is_known
 from evenhand.fairness.rates import Rate
 from evenhand.learners.storage import storable
 from evenhand.words import FloatArray, Group, GroupArray, IntArray, LabelledSample
@@ -60,11 +61,8 @@ def as_bound(bound: str | SlackBound | None, hypotheses: HypothesisClass) -> Sla
 def sample_of(log: RoundLog) -> LabelledSample:
     """The labelled rows of an accept-all log, each with its count."""
     features = np.concatenate([log.features, log.features])
-    group = (
-        np.concatenate([log.group, log.group])
-        if log.group is not None
-        else np.zeros(len(features), int)
-    )
+    shown = np.zeros(len(log), int) if log.group is None else log.group
+    group = np.concatenate([shown, shown])
     label = np.repeat([1, -1], len(log))
     count = np.concatenate([log.positive, log.negative])
     seen = count > 0
@@ -75,11 +73,8 @@ def forgotten(
     sample: LabelledSample, features: FloatArray, group: Group, label: int
 ) -> LabelledSample:
     """The sample without one of its people. A row of which nobody is left is wiped."""
-    same = (
-        (sample.features == features).all(axis=1)
-        & (sample.group == group)
-        & (sample.label == label)
-    )
+    same = (sample.features == features).all(axis=1)
+    same &= (sample.group == group) & (sample.label == label)
     row = int(np.flatnonzero(same & (sample.weight > 0))[0])
     count, rows = sample.weight.copy(), sample.features.copy()
     count[row] -= 1
@@ -131,9 +126,7 @@ class Arrivals:
         counts for no group.
         """
         of = [self.group == group for group in self.groups]
-        anybody = (self.label == 0) & np.array(
-            [group is None for group in self.group.tolist()], bool
-        )
+        anybody = (self.label == 0) & ~is_known(self.group)
         fewest, most = np.zeros((2, len(rates), len(of)))
         for r, rate in enumerate(rates):
             bad, good = rate.in_denominator(np.array([-1, 1]))
@@ -146,9 +139,7 @@ class Arrivals:
 
     def sample(self) -> LabelledSample:
         """The people whose label and group are known; equal rows as one."""
-        known = (self.label != 0) & np.array(
-            [group is not None for group in self.group.tolist()], bool
-        )
+        known = (self.label != 0) & is_known(self.group)
         label, count = self.label[known], self.count[known]
         ones = np.ones(len(label))
         return sample_of(
@@ -165,15 +156,9 @@ class Arrivals:
 
 def denominators(sample: LabelledSample, rates: tuple[Rate, ...]) -> FloatArray:
     """(rates, groups): how many people each rate of each group is estimated from."""
-    return np.array(
-        [
-            [
-                (sample.weight * rate.in_denominator(sample.label))[sample.group == group].sum()
-                for group in sample.groups
-            ]
-            for rate in rates
-        ]
-    )
+    of = [sample.group == group for group in sample.groups]
+    counted = [sample.weight * rate.in_denominator(sample.label) for rate in rates]
+    return np.array([[people[members].sum() for members in of] for people in counted])
 
 
 @storable
@@ -202,14 +187,6 @@ class Explorer:
     failure_probability: float
     reading: Reading
 
-    def arguments(self, columns: int) -> Json:
-        """What every bound is told."""
-        return {
-            "log_size": self.hypotheses.log_size,
-            "columns": columns,
-            "failure_probability": self.failure_probability,
-        }
-
     def beta(self, sample: LabelledSample, missing: int = 0) -> float:
         """|gap on the sample - gap on D| <= beta for all hypotheses at once, with probability 1 -
         delta.
@@ -223,11 +200,10 @@ class Explorer:
         return self._slack_of(counts, sample.features.shape[1]) + lost
 
     def _slack_of(self, counts: FloatArray, columns: int) -> float:
-        return (
-            self.bound.slack(counts, **self.arguments(columns))
-            if counts.shape[1] > 1
-            else float("inf")
-        )
+        if counts.shape[1] < 2:
+            return float("inf")
+        size, delta = self.hypotheses.log_size, self.failure_probability
+        return self.bound.slack(counts, log_size=size, columns=columns, failure_probability=delta)
 
     @property
     def target(self) -> float | None:
@@ -263,9 +239,8 @@ class Explorer:
         denominator decide.
         """
         columns = arrivals.features[0].shape[1]
-        fewest, most = (
-            self._slack_of(counts, columns) for counts in arrivals.denominators(self.rates)
-        )
+        counts = arrivals.denominators(self.rates)
+        fewest, most = (self._slack_of(people, columns) for people in counts)
         if self.suffices(fewest, on_counts=on_counts):
             return "enough"
         return "open" if self.suffices(most, on_counts=on_counts) else "too few"
@@ -287,13 +262,11 @@ class Explorer:
         Where nobody is left in the denominator of a group, nothing is known about its gaps but that
         no two of them differ by more than 2.
         """
-        left, _ = Arrivals(
-            (sample.features,), sample.group, sample.label, sample.weight
-        ).denominators(self.rates)
+        people = Arrivals((sample.features,), sample.group, sample.label, sample.weight)
+        left, _ = people.denominators(self.rates)
         beta = min(self.beta(sample, slack.missing + 1), 2.0) if left.min() > 0 else 2.0
-        return Slack(
-            beta, max(slack.limit - (beta - slack.beta), 0.0), slack.promise, slack.missing + 1
-        )
+        limit = max(slack.limit - (beta - slack.beta), 0.0)
+        return Slack(beta, limit, slack.promise, slack.missing + 1)
 
     def keeps(self, slack: Slack) -> bool:
         """Whether a policy that is within the limit on the sample keeps the promise."""
@@ -302,11 +275,9 @@ class Explorer:
     def shortfall(self, arrivals: Arrivals | None, *, on_counts: bool = True) -> str | None:
         """What is missing, in words; None if nothing is."""
         if arrivals is None or len(arrivals.groups) < 2:
-            seen = (
-                "nobody"
-                if arrivals is None
-                else f"only group {', '.join(map(repr, arrivals.groups))}"
-            )
+            seen = "nobody"
+            if arrivals is not None:
+                seen = f"only group {', '.join(map(repr, arrivals.groups))}"
             return f"exploring: {seen} has been seen so far; a gap needs people of two groups."
         counts, _ = arrivals.denominators(self.rates)
         if counts.min() == 0:

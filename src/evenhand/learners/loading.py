@@ -135,10 +135,8 @@ def _require_same(given: Mapping[str, object], kept: Mapping[str, object], law: 
 
 def _promised(guarantee: Guarantee) -> Json:
     """What is guaranteed, by the names of the settings."""
-    names = {"limit": "allowed_gap", "rates": "rate"}
-    return {
-        names.get(part.name, part.name): getattr(guarantee, part.name) for part in fields(guarantee)
-    }
+    settings, parts = {"limit": "allowed_gap", "rates": "rate"}, [p.name for p in fields(guarantee)]
+    return {settings.get(name, name): getattr(guarantee, name) for name in parts}
 
 
 # what cannot be in a learner that has lived by the rules; numbers are finite and in their ranges
@@ -169,10 +167,8 @@ def _unsound(learner: EpochLearner) -> Iterator[str]:
             if not isinstance(column, np.ndarray) or part.name == "features":
                 continue
             if column.shape != needed:
-                yield (
-                    f"{part.name} of a cohort of epoch {cohort.epoch} has shape {column.shape} "
-                    f"instead of {needed}"
-                )
+                what = f"{part.name} of a cohort of epoch {cohort.epoch}"
+                yield f"{what} has shape {column.shape} instead of {needed}"
 
 
 def _unsound_run(run: CertificationRun) -> Iterator[str]:
@@ -198,22 +194,16 @@ def _unsound_run(run: CertificationRun) -> Iterator[str]:
         parts = fields(regression) if is_dataclass(regression) else ()
         columns = [np.shape(getattr(regression, part.name)) for part in parts]
         if len({shape[0] for shape in columns if shape}) > 1:
-            yield (
-                f"the regression that was prepared for epoch {number} has columns of different "
-                "lengths"
-            )
+            what = f"the regression that was prepared for epoch {number}"
+            yield f"{what} has columns of different lengths"
         plan, size = prepared.plan, len(groups)
         if plan is not None:
             size = plan.inverse_share.shape[1]
-            if plan.bets.shape[2] != bets:
-                yield (
-                    f"the plan that was prepared for epoch {number} has {plan.bets.shape[2]} bets "
-                    f"instead of {bets}"
-                )
-        if len(prepared.labelled) != size:
-            yield (
-                f"epoch {number} was prepared for {len(prepared.labelled)} groups instead of {size}"
-            )
+            if (own := plan.bets.shape[2]) != bets:
+                what = f"the plan that was prepared for epoch {number}"
+                yield f"{what} has {own} bets instead of {bets}"
+        if (labelled := len(prepared.labelled)) != size:
+            yield f"epoch {number} was prepared for {labelled} groups instead of {size}"
 
 
 def _other_shapes(kept: object, needed: storage.DataRecord) -> Iterator[str]:

@@ -8,8 +8,9 @@ person is erased. It keeps its place and its coin, and never leaves the book.
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import groupby, takewhile
+from copy import deepcopy
+from dataclasses import dataclass, field
+from itertools import groupby, islice, takewhile
 from operator import attrgetter
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.log import joined_people, prices_of
+from evenhand.estimation.log import is_known, joined_people, prices_of
 from evenhand.learners.storage import storable
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_known_groups
 
@@ -26,17 +27,9 @@ LOOSE = 1024
 """Blocks that may lie loose in the book before neighbours are joined."""
 MANY = 64
 """From so many labels on, those about which there is nothing to say are entered together."""
-_COLUMNS = (
-    "accept",
-    "acceptance",
-    "label",
-    "logged",
-    "overruled",
-    "erased",
-    "settled",
-    "group_late",
-    "learned",
-)
+_LATER = ("overruled", "erased", "group_late", "learned")
+"""What may become true of a round after it was decided."""
+_COLUMNS = ("accept", "acceptance", "label", "logged", "settled", *_LATER)
 _NOT_GIVEN: Any = object()
 _NO: BoolArray = np.zeros(1, bool)
 _NO.flags.writeable = False
@@ -102,20 +95,12 @@ class Block:
     def __post_init__(self) -> None:
         rows, group = len(self.accept), self.group
         if group is not None and group.dtype.kind in "Of":
-            self.group = as_known_groups(
-                group, rows
-            )  # whoever makes a block may write NaN for "unknown"
+            self.group = as_known_groups(group, rows)  # a maker may write NaN for "unknown"
         if self.settled is _NOT_GIVEN:
             self.settled = np.zeros(rows, np.int64)
-        nobody = _NO if rows == 1 else None
-        if self.overruled is _NOT_GIVEN:
-            self.overruled = np.zeros(rows, bool) if nobody is None else nobody
-        if self.erased is _NOT_GIVEN:
-            self.erased = np.zeros(rows, bool) if nobody is None else nobody
-        if self.group_late is _NOT_GIVEN:
-            self.group_late = np.zeros(rows, bool) if nobody is None else nobody
-        if self.learned is _NOT_GIVEN:
-            self.learned = np.zeros(rows, bool) if nobody is None else nobody
+        for name in _LATER:
+            if getattr(self, name) is _NOT_GIVEN:
+                setattr(self, name, _NO if rows == 1 else np.zeros(rows, bool))
 
     def require_possible(self) -> None:
         """InvalidInput for columns that no life can have led to."""
@@ -127,13 +112,8 @@ class Block:
                     f"{name} of the block of round {self.first} is {column.dtype} of shape "
                     f"{column.shape}."
                 )
-        optional = [c for c in (self.group, self.audit) if c is not None]
-        if self.prices is not None:
-            optional += [
-                c
-                for c in (self.prices.false_accept, self.prices.false_reject)
-                if isinstance(c, np.ndarray)
-            ]
+        owed = () if self.prices is None else (self.prices.false_accept, self.prices.false_reject)
+        optional = [c for c in (self.group, self.audit, *owed) if isinstance(c, np.ndarray)]
         kept = self.features.ndim == 2 and len(self.features) == rows
         if not kept or any(column.shape != (rows,) for column in optional):
             raise InvalidInput(
@@ -141,16 +121,16 @@ class Block:
                 "another length."
             )
         p, labelled = self.acceptance, self.label != 0
+        strange = (np.abs(self.label) > 1) | (np.abs(self.settled) > 1)
+        never = p == np.where(self.accept, 0, 1)
+        audited = False if self.audit is None else self.audit
         laws = {
             "an acceptance probability lies outside [0, 1]": ~((p >= 0) & (p <= 1)),
-            "somebody was accepted with probability 0, or rejected with probability 0": p
-            == np.where(self.accept, 0, 1),
-            "a label is none of -1, 0 and +1": (np.abs(self.label) > 1)
-            | (np.abs(self.settled) > 1),
+            "somebody was accepted with probability 0, or rejected with probability 0": never,
+            "a label is none of -1, 0 and +1": strange,
             "somebody has a label who was rejected, refused or erased": labelled
             & ~(self.accept & ~self._mute),
-            "somebody was audited who was rejected": ~self.accept
-            & (False if self.audit is None else self.audit),
+            "somebody was audited who was rejected": ~self.accept & audited,
         }
         for law, broken in laws.items():
             if np.any(broken):
@@ -183,7 +163,7 @@ class Block:
         """Whether the group of each of these rounds is known."""
         if self.group is None or self.group.dtype.kind != "O":
             return np.full(len(self.accept[rows]), self.group is not None)
-        return np.array([value is not None for value in self.group[rows].tolist()], dtype=bool)
+        return is_known(self.group[rows])
 
     def group_of(self, row: int) -> Hashable:
         """The group of one round, None where it is unknown."""
@@ -338,19 +318,6 @@ def merged(blocks: list[Block]) -> Block:
     )
 
 
-def _copied(block: Block) -> Block:
-    """The block as it is now; what happens to the book's own later is not seen in it."""
-    columns: dict[str, Any] = {
-        name: getattr(block, name).copy() for name in ("features", *_COLUMNS)
-    }
-    columns |= {
-        name: getattr(block, name).copy()
-        for name in ("group", "audit")
-        if getattr(block, name) is not None
-    }
-    return replace(block, **columns)
-
-
 _first = attrgetter("first")
 
 
@@ -427,14 +394,12 @@ class RoundBook:
         within the person's own window.
         """
         plain = self._plain_labels(rounds, labels) if len(rounds) >= MANY else []
-        others = (
-            np.delete(np.arange(len(rounds)), np.concatenate([which for *_, which in plain]))
-            if plain
-            else None
-        )
+        others = np.arange(len(rounds))
+        if plain:
+            others = np.delete(others, np.concatenate([which for *_, which in plain]))
         numbers, values = rounds.tolist(), labels.tolist()
         places, labels_now = [], dict[int, int]()
-        for place in range(len(rounds)) if others is None else others.tolist():
+        for place in others.tolist():
             round, label = numbers[place], values[place]
             block, row = self._awaiting_label(round, label)
             before = labels_now.setdefault(round, int(block.label[row]) or int(label))
@@ -444,9 +409,8 @@ class RoundBook:
                     f"{int(label):+d}; the first one stands.",
                     hint="settle disputed outcomes before they are observed.",
                 )
-            places.append(
-                (block, row, int(label), settled if isinstance(settled, bool) else settled[place])
-            )
+            early = settled if isinstance(settled, bool) else settled[place]
+            places.append((block, row, int(label), early))
         for block, row, label, early in places:
             block.label[row] = label
             if early:
@@ -490,12 +454,8 @@ class RoundBook:
         for block, rows, which in self._by_block(rounds):
             if (rows[1:] == rows[:-1]).any():
                 continue  # a round that is told twice
-            free = (
-                block.accept[rows]
-                & ~(block.overruled[rows] | block.erased[rows])
-                & (block.label[rows] == 0)
-            )
-            free &= (labels[which] == 1) | (labels[which] == -1)
+            free = block.accept[rows] & ~(block.overruled[rows] | block.erased[rows])
+            free &= (block.label[rows] == 0) & ((labels[which] == 1) | (labels[which] == -1))
             plain.append((block, rows[free], which[free]))
         return plain
 
@@ -535,13 +495,9 @@ class RoundBook:
                 block.group = block.group.astype(object, copy=False)
                 block.write("group", changed, None)
             if block.prices is not None:
-                columns = [
-                    np.array(np.broadcast_to(getattr(block.prices, name), block.accept.shape))
-                    for name in ("false_accept", "false_reject")
-                ]
-                for column in columns:
-                    column[changed] = 0.0
-                block.prices = Prices(*columns)
+                kept = np.isin(np.arange(len(block.accept)), changed, invert=True)
+                fa, fr = block.prices.false_accept, block.prices.false_reject
+                block.prices = Prices(np.where(kept, fa, 0.0), np.where(kept, fr, 0.0))
             block.label[changed] = 0
             block.write("learned", changed, False)
             block.settled[changed[unsettled[which][news][first]]] = 0
@@ -571,8 +527,7 @@ class RoundBook:
         entered = 0
         for block, rows, which in self._by_block(rounds):
             values = groups[which]
-            new = np.array([value is not None for value in values.tolist()], dtype=bool)
-            new &= ~block.logged[rows] & ~block.knows_group(rows)
+            new = is_known(values) & ~block.logged[rows] & ~block.knows_group(rows)
             if new.any():
                 if block.group is None:
                     block.group = np.full(len(block.accept), None)
@@ -637,10 +592,8 @@ class RoundBook:
         """The rounds from `first` to `stop` - 1 that were decided one by one, in the order of
         arrival: blocks, with the rows that count.
         """
-        for place in range(
-            max(bisect_right(self.blocks, first, key=_first) - 1, 0), len(self.blocks)
-        ):
-            block = self.blocks[place]
+        start = max(bisect_right(self.blocks, first, key=_first) - 1, 0)
+        for block in islice(self.blocks, start, None):
             if block.first >= stop:
                 return
             rows = slice(max(first - block.first, 0), min(stop - block.first, len(block.accept)))
@@ -656,9 +609,8 @@ class RoundBook:
             blocks = list(run)
             whole, fresh = merged(blocks), np.concatenate([block.fresh(stop) for block in blocks])
             known = whole.knows_group(np.ones(len(fresh), bool))
-            logs += [
-                (epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()
-            ]
+            parts = (fresh & known, fresh & ~known)
+            logs += [(epoch, whole.log(part)) for part in parts if part.any()]
         for block in waiting:
             fresh = block.fresh(stop)
             block.learned = block.learned | fresh
@@ -673,7 +625,8 @@ class RoundBook:
         """
         ripe = list(takewhile(lambda block: not self._waits(block, now, window), self._waiting()))
         runs = [list(run) for _, run in groupby(ripe, key=lambda block: block.epoch)]
-        closed = [_copied(run[0]) if len(run) == 1 else merged(run) for run in runs]
+        # copies: what happens to the book's own blocks later is not seen in them
+        closed = [deepcopy(run[0]) if len(run) == 1 else merged(run) for run in runs]
         for block in ripe:
             block.learned = block.learned | (block.resolved & ~block.logged)
             block.logged = np.ones(len(block.accept), bool)
@@ -690,9 +643,8 @@ class RoundBook:
         if window is None:
             return self.told
         self._skip_finished()
-        return self._finished < len(self.blocks) and not self._waits(
-            self.blocks[self._finished], now, window
-        )
+        left = self.blocks[self._finished : self._finished + 1]
+        return any(not self._waits(block, now, window) for block in left)
 
     def _waiting(self) -> list[Block]:
         """Blocks of which something has not been handed over, and whose decisions have left: nobody

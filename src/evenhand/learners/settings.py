@@ -5,15 +5,41 @@ Each refusal names the setting, its value, the law and, where there is one, the 
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import wraps
+from inspect import Parameter, signature
 from math import isfinite, nan
 from numbers import Integral, Real
 from reprlib import repr as short
 from sys import float_info
+from typing import Concatenate, ParamSpec, TypeVar
 
 from evenhand.errors import InvalidInput
 from evenhand.words import Group, Prices, as_known_groups
 
 LARGEST = float_info.max
+Given = ParamSpec("Given")
+Record = TypeVar("Record")
+Made = TypeVar("Made")
+
+
+def made_with(
+    record: Callable[Given, Record],
+) -> Callable[[Callable[[Made, Record], None]], Callable[Concatenate[Made, Given], None]]:
+    """Decorates an `__init__` that is given a record of settings: it takes the fields of the
+    record as its arguments, so that each setting is named, typed and defaulted in one place.
+    """
+
+    def decorate(init: Callable[[Made, Record], None]) -> Callable[Concatenate[Made, Given], None]:
+        @wraps(init)
+        def made(self: Made, /, *args: Given.args, **named: Given.kwargs) -> None:
+            init(self, record(*args, **named))
+
+        own, fields = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), signature(record)
+        shown = fields.replace(parameters=[own, *fields.parameters.values()])
+        setattr(made, "__signature__", shown)  # noqa: B010  (mypy knows no such attribute)
+        return made
+
+    return decorate
 
 
 def require_number(

@@ -166,9 +166,8 @@ class Encoder:
 
     def record(self, value: "DataRecord") -> Json:
         """A registered dataclass, field by field."""
-        stored = {
-            key: self.encode(getattr(value, name)) for key, name in stored_fields(value).items()
-        }
+        names = stored_fields(value)
+        stored = {key: self.encode(getattr(value, name)) for key, name in names.items()}
         return {"is": "record", "kind": stored_name(type(value)), "fields": stored}
 
     def sequence(self, kind: str, values: Iterable[object]) -> Json:
@@ -191,10 +190,8 @@ class Encoder:
 
     def mapping(self, value: Mapping[Hashable, object]) -> Json:
         """Keys may be anything."""
-        return {
-            "is": "dict",
-            "items": [[self.encode(key), self.encode(item)] for key, item in value.items()],
-        }
+        items = [[self.encode(key), self.encode(item)] for key, item in value.items()]
+        return {"is": "dict", "items": items}
 
     def mixture(self, value: Mixture) -> Json:
         """Weights and rules."""
@@ -234,6 +231,9 @@ _WRITERS: Mapping[type, Callable[[Encoder, Any], Json]] = {
 }
 
 
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
 @dataclass(frozen=True, eq=False)
 class Decoder:
     """JSON -> values, the inverse of `Encoder`."""
@@ -255,14 +255,7 @@ class Decoder:
             return _READERS[kind](self, data)
         except (StorageError, NotSerialisable):
             raise
-        except (
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            EvenhandError,
-        ) as error:
+        except (*_MALFORMED, EvenhandError) as error:
             raise StorageError(f"a stored value of kind {kind!r} is malformed: {error}") from error
 
     def items(self, data: Json) -> list[Any]:
@@ -376,18 +369,13 @@ def not_finite(data: object, arrays: Mapping[str, StoredArray], path: str) -> st
     if isinstance(data, list):
         parts = [(f"{path}[{place}]", item) for place, item in enumerate(data)]
     elif isinstance(data, dict) and data.get("is") == "dict":
-        parts = [
-            pair
-            for key, item in data["items"]
-            for pair in ((f"{path}.{key}", item), (f"a key of {path}", key))
-        ]
+        for key, item in data["items"]:
+            parts += [(f"{path}.{key}", item), (f"a key of {path}", key)]
     elif isinstance(data, dict):
         named = data["fields"] if data.get("is") == "record" else data
         parts = [(path if key == "items" else f"{path}.{key}", item) for key, item in named.items()]
-    return next(
-        (found for name, item in parts if (found := not_finite(item, arrays, name)) is not None),
-        None,
-    )
+    found = (not_finite(item, arrays, name) for name, item in parts)
+    return next((bad for bad in found if bad is not None), None)
 
 
 # the file
@@ -397,14 +385,8 @@ VERSION = 3
 _DOCUMENT = "document"
 _RESTORE = "restore it from a copy."
 _DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ValueError,
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    RuntimeError,
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+    *(ValueError, EOFError, KeyError, NotImplementedError, RuntimeError),
 )
 """What zipfile and numpy raise for bytes that are no zip of arrays."""
 

@@ -11,7 +11,7 @@ bandit over fair policies.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -49,6 +49,7 @@ from evenhand.learners.exploration import (
 )
 from evenhand.learners.rounds import Block
 from evenhand.learners.settings import (
+    made_with,
     require_delta,
     require_exploration,
     require_gap,
@@ -76,16 +77,17 @@ class TwoPhaseSettings:
     allowed_gap: float | None
     failure_probability: float
     horizon: int
-    comparator_gap: float | None
-    exploration_rounds: int | None
-    tradeoff_exponent: float | None
-    estimator: Literal["one-sided", "two-sided"]
-    schedule: Literal["practical", "theory"] | Schedule
-    bound: str | SlackBound | None
-    prices: Prices | None
-    group_use: GroupUse
-    reading: Reading
-    seed: int | None
+    _: KW_ONLY
+    comparator_gap: float | None = None
+    exploration_rounds: int | None = None
+    tradeoff_exponent: float | None = None
+    estimator: Literal["one-sided", "two-sided"] = "one-sided"
+    schedule: Literal["practical", "theory"] | Schedule = "practical"
+    bound: str | SlackBound | None = None
+    prices: Prices | None = None
+    group_use: GroupUse = "certify_only"
+    reading: Reading = "evenhand"
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hypotheses", as_class(self.hypotheses))
@@ -132,7 +134,7 @@ class TwoPhaseSettings:
             raise InvalidInput(
                 f"the schedule begins with an exploration floor of {chosen.exploration_floor(1)}; "
                 "it lies in (0, 1/2], because each of the two decisions takes that much of the "
-                "probability.",
+                "probability."
             )
         return chosen
 
@@ -241,60 +243,26 @@ class TwoPhaseLearner(EpochLearner):
     ([True, True], 'explore')
     """
 
-    def __init__(
-        self,
-        hypotheses: HypothesisClass,
-        rate: RateLike,
-        allowed_gap: float | None,
-        failure_probability: float,
-        horizon: int,
-        *,
-        comparator_gap: float | None = None,
-        exploration_rounds: int | None = None,
-        tradeoff_exponent: float | None = None,
-        estimator: Literal["one-sided", "two-sided"] = "one-sided",
-        schedule: Literal["practical", "theory"] | Schedule = "practical",
-        bound: str | SlackBound | None = None,
-        prices: Prices | None = None,
-        group_use: GroupUse = "certify_only",
-        reading: Reading = "evenhand",
-        seed: int | None = None,
-    ) -> None:
-        settings = TwoPhaseSettings(
-            hypotheses=hypotheses,
-            rate=rate,
-            allowed_gap=allowed_gap,
-            failure_probability=failure_probability,
-            horizon=horizon,
-            comparator_gap=comparator_gap,
-            exploration_rounds=exploration_rounds,
-            tradeoff_exponent=tradeoff_exponent,
-            estimator=estimator,
-            schedule=schedule,
-            bound=bound,
-            prices=prices,
-            group_use=group_use,
-            reading=reading,
-            seed=seed,
-        )
-        self.hypotheses, self.horizon = settings.hypotheses, int(horizon)
-        self.rates = as_rates(rate)
-        self.sides = {"one-sided": 1, "two-sided": 2}[estimator]
+    @made_with(TwoPhaseSettings)
+    def __init__(self, settings: TwoPhaseSettings) -> None:
+        self.hypotheses, self.horizon = settings.hypotheses, int(settings.horizon)
+        self.rates = as_rates(settings.rate)
+        self.sides = {"one-sided": 1, "two-sided": 2}[settings.estimator]
         self.comparator_gap, self.schedule = settings.comparator, settings.chosen_schedule
         self.explorer = Explorer(
-            as_bound(bound, self.hypotheses),
+            as_bound(settings.bound, self.hypotheses),
             self.hypotheses,
             self.rates,
-            allowed_gap,
+            settings.allowed_gap,
             self.comparator_gap,
-            failure_probability,
-            reading,
+            settings.failure_probability,
+            settings.reading,
         )
         self.exploration_rounds = settings.rounds
         super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use=group_use,
-            seed=seed,
+            prices=settings.prices,
+            group_use=settings.group_use,
+            seed=settings.seed,
             settings=settings,
         )
 
@@ -322,15 +290,9 @@ class TwoPhaseLearner(EpochLearner):
             return Epoch(number, "explore", round, length, everybody)
         if not self.explorer.keeps(self.slack):
             # the policy that is deployed was chosen while it did, and so keeps the promise for good
+            kept = replace(self.epoch, phase="frozen", oracle_calls=0)
             length = self._cut_off(max(FIRST_EPOCH, round), round)
-            return replace(
-                self.epoch,
-                number=number,
-                phase="frozen",
-                first_round=round,
-                rounds=length,
-                oracle_calls=0,
-            )
+            return replace(kept, number=number, first_round=round, rounds=length)
         return self._exploit(number, round)
 
     # step 1
@@ -388,9 +350,8 @@ class TwoPhaseLearner(EpochLearner):
         self.state.complete = self._first_missing(self.state.complete)
         while self.state.first + self.state.size <= self.state.complete:
             arrivals, verdict = self._examined(self.state.size)
-            if (
-                verdict == "enough" and not arrivals.missing
-            ):  # somebody may have been erased after their label had come
+            # somebody may have been erased after their label had come
+            if verdict == "enough" and not arrivals.missing:
                 self._end_exploration(arrivals)
             if verdict != "too few":
                 return
@@ -400,10 +361,8 @@ class TwoPhaseLearner(EpochLearner):
         """The first round from `start` on that lacks its label (`may_come`: and was neither
         overruled nor erased); the next one to be decided if there is none."""
         for block, rows in self.state.book.rows(start, self.state.round):
-            for part in (
-                slice(rows.start, rows.start + 1),
-                rows,
-            ):  # mostly it is the one that was missing before
+            # mostly it is the one that was missing before
+            for part in (slice(rows.start, rows.start + 1), rows):
                 missing = block.accept[part] & (block.label[part] == 0)
                 if may_come:
                     missing &= ~(block.overruled[part] | block.erased[part])
@@ -418,33 +377,15 @@ class TwoPhaseLearner(EpochLearner):
     def _arrivals(self, stop: int) -> Arrivals:
         """What is known of the people of the exploration who came before round `stop`."""
         counted = [sample_of(log) for first, log in self.state.in_counts if first < stop]
-        one_by_one = list(self.state.book.rows(self.state.first, stop))
-        group = joined(
-            [part.group for part in counted]
-            + [b.group if b.group is None else b.group[r] for b, r in one_by_one]
-        )
-        assert (
-            group is not None
-        )  # while it explores, the learner decides about nobody without a group
-        return Arrivals(
-            (
-                *(part.features for part in counted),
-                *(block.features[rows] for block, rows in one_by_one),
-            ),
-            group,
-            np.concatenate(
-                [
-                    *(part.label for part in counted),
-                    *(block.label[rows] for block, rows in one_by_one),
-                ]
-            ),
-            np.concatenate(
-                [
-                    *(part.weight for part in counted),
-                    *(np.ones(len(block.label[r])) for block, r in one_by_one),
-                ]
-            ),
-        )
+        parts = [(one.features, one.group, one.label, one.weight) for one in counted]
+        for block, rows in self.state.book.rows(self.state.first, stop):
+            assert block.group is not None  # nobody is decided about without a group
+            people = block.features[rows], block.group[rows], block.label[rows]
+            parts.append((*people, np.ones(len(people[0]))))
+        features, groups, labels, counts = zip(*parts, strict=True)
+        group = joined(groups)
+        assert group is not None
+        return Arrivals(features, group, np.concatenate(labels), np.concatenate(counts))
 
     def _end_exploration(self, arrivals: Arrivals) -> None:
         """These people are the sample for good; labels that come later do not enter it."""
@@ -466,19 +407,16 @@ class TwoPhaseLearner(EpochLearner):
                 self.state.complete = min(self.state.complete, lost.first)
         elif self.state.size == 0:
             if erased and self.state.epochs[lost.epoch - 1].phase == "explore":
-                nobody = 0.0 * self.sample.weight
-                self.state.sample = LabelledSample(
-                    0.0 * self.sample.features, self.sample.group, self.sample.label, nobody
-                )
+                wiped, nobody = 0.0 * self.sample.features, 0.0 * self.sample.weight
+                self.state.sample = replace(self.sample, features=wiped, count=nobody)
                 self.state.slack = self.explorer.narrowed(self.slack, self.sample)
         elif (
             0 <= lost.first - self.state.first < self.state.size
             and lost.first not in self.state.unlabelled
         ):
             self.state.unlabelled.append(lost.first)
-            self.state.sample = forgotten(
-                self.sample, lost.features[0], lost.group_of(0), int(lost.label[0])
-            )
+            person = lost.features[0], lost.group_of(0), int(lost.label[0])
+            self.state.sample = forgotten(self.sample, *person)
             self.state.slack = self.explorer.narrowed(self.slack, self.sample)
 
     def close_exploration(self) -> None:
@@ -529,12 +467,10 @@ class TwoPhaseLearner(EpochLearner):
             )
         self.state.size = size
         self._end_exploration(arrivals)
-        sampled = self.state.book.rows(self.state.first, self.state.first + size)
         self.state.unlabelled = [
-            block.first + int(row)
-            for block, rows in sampled
-            for row in range(rows.start, rows.stop)
-            if block.label[row] == 0
+            block.first + rows.start + row
+            for block, rows in self.state.book.rows(self.state.first, self.state.first + size)
+            for row in np.flatnonzero(block.label[rows] == 0).tolist()
         ]
         played = self.state.round - self.epoch.first_round
         self.state.epochs[-1] = replace(self.epoch, rounds=played)
@@ -616,19 +552,9 @@ class TwoPhaseLearner(EpochLearner):
             regret_scale=self.schedule.regret_scale,
             sides=self.sides,
         )
-        policy = descent.weights.smoothed(floor, explored(self.sides))
-        report = descent.report
-        return Epoch(
-            number,
-            "bandit",
-            round,
-            length,
-            policy,
-            floor,
-            report.iterations,
-            report.oracle_calls,
-            report.halted,
-        )
+        policy, report = descent.weights.smoothed(floor, explored(self.sides)), descent.report
+        took = report.iterations, report.oracle_calls, report.halted
+        return Epoch(number, "bandit", round, length, policy, floor, *took)
 
     @property
     def _explored_rounds(self) -> int:
@@ -639,9 +565,8 @@ class TwoPhaseLearner(EpochLearner):
         decisions could occur.
         """
         later = {epoch.number for epoch in self.state.epochs if epoch.phase != "explore"}
-        return self.state.history.of(
-            None if self.sides == 1 else later, with_group=self.group_use == "decide"
-        )
+        epochs, shown = None if self.sides == 1 else later, self.group_use == "decide"
+        return self.state.history.of(epochs, with_group=shown)
 
     def _notes(self) -> list[str]:
         if self.slack is not None:

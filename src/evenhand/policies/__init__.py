@@ -1,6 +1,5 @@
 """Policies: probability distributions over hypotheses, and weights over policies."""
 
-from evenhand.policies.mixture import DeployedPolicy, Mixture
-from evenhand.policies.weights import PolicyWeights
+from evenhand.policies.mixture import DeployedPolicy, Mixture, PolicyWeights
 
 __all__ = ["DeployedPolicy", "Mixture", "PolicyWeights"]

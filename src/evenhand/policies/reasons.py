@@ -296,34 +296,11 @@ def least_change(
     space = _Space(person, borders, comparison, columns)
     for together in (1, 2):
         for chosen, points, sizes in space.changes(together):
-            found = _first_accepted(acceptance, space, chosen, points, sizes, coin)
+            found = space.first_accepted(acceptance, chosen, points, sizes, coin)
             if found is not None:
                 space.best = min(filter(None, (space.best, found)), key=lambda c: c.size)
         if space.best is not None:
             return space.rounded(acceptance, space.best, coin)
-    return None
-
-
-def _first_accepted(
-    acceptance: Acceptance,
-    space: "_Space",
-    chosen: tuple[int, ...],
-    points: FloatArray,
-    sizes: FloatArray,
-    coin: float,
-) -> Change | None:
-    """The nearest of the points that is accepted, if it is nearer than the best so far."""
-    limit = math.inf if space.best is None else space.best.size
-    order = np.argsort(sizes, kind="stable")
-    order = order[sizes[order] < limit][:MOST_POINTS]
-    for start in range(0, len(order), 512):
-        part = order[start : start + 512]
-        answers = acceptance(space.rows(chosen, points[part]))
-        good = np.flatnonzero(answers > coin)
-        if len(good):
-            first = part[good[0]]
-            values = tuple(points[first].tolist())
-            return Change(chosen, values, float(answers[good[0]]), float(sizes[first]))
     return None
 
 
@@ -365,6 +342,28 @@ class _Space:
         rows = np.tile(self.person, (len(points), 1))
         rows[:, [self.columns[j].place.start for j in chosen]] = points
         return rows
+
+    def first_accepted(
+        self,
+        acceptance: Acceptance,
+        chosen: tuple[int, ...],
+        points: FloatArray,
+        sizes: FloatArray,
+        coin: float,
+    ) -> Change | None:
+        """The nearest of the points that is accepted, if it is nearer than the best so far."""
+        limit = math.inf if self.best is None else self.best.size
+        order = np.argsort(sizes, kind="stable")
+        order = order[sizes[order] < limit][:MOST_POINTS]
+        for start in range(0, len(order), 512):
+            part = order[start : start + 512]
+            answers = acceptance(self.rows(chosen, points[part]))
+            good = np.flatnonzero(answers > coin)
+            if len(good):
+                first = part[good[0]]
+                values = tuple(points[first].tolist())
+                return Change(chosen, values, float(answers[good[0]]), float(sizes[first]))
+        return None
 
     def changes(self, together: int) -> Iterator[tuple[tuple[int, ...], FloatArray, FloatArray]]:
         """(columns, points, sizes) for each column, or each pair of columns."""

@@ -70,10 +70,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
+from evenhand.bandit.coordinate_descent import OracleAnswer
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.estimation import EstimatedLoss, RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.log import Contexts, find_contexts
@@ -92,7 +94,6 @@ from evenhand.learners.certified.forecast import (
 from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.learners.certified.nomination import ForetoldPeople
 from evenhand.learners.certified.run import CertificationRun, GapLimits
-from evenhand.learners.certified.settings import CertifiedSettings
 from evenhand.learners.epochs import Epoch
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
@@ -102,15 +103,6 @@ from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 FRESH_INVERSE = 20
 """After so many pivots the inverse of the basis is computed afresh."""
-
-
-@dataclass(frozen=True, eq=False)
-class CertifiedAnswer:
-    """The cheapest deployable policy for one cost vector."""
-
-    policy: Mixture
-    acceptance: FloatArray
-    oracle_calls: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +151,12 @@ class CertifiedSet:
             self.group_use,
         )
 
-    def cheapest(self, acceptance_cost: FloatArray) -> CertifiedAnswer:
+    def cheapest(self, acceptance_cost: FloatArray) -> OracleAnswer:
         """argmin over deployable pi of sum_i acceptance_cost_i P[pi(x_i) = +1]."""
         program = MixtureProgram(self.constraints, self.limit)
         weights = program.cheapest(self.accepts @ acceptance_cost)
         support = np.flatnonzero(weights)
-        return CertifiedAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
+        return OracleAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
 
     def cautious(self, weights: FloatArray, cost: FloatArray, variance: FloatArray) -> FloatArray:
         """Learned weight whose gain over the better constant may be chance goes to that constant.
@@ -195,10 +187,8 @@ class MixtureProgram:
 
     def __init__(self, constraints: FloatArray, limits: float | FloatArray) -> None:
         rows, members = constraints.shape
-        self.constraints, self.limits = (
-            constraints,
-            np.broadcast_to(np.asarray(limits, dtype=np.float64), (rows,)),
-        )
+        self.constraints = constraints
+        self.limits = np.broadcast_to(np.asarray(limits, dtype=np.float64), (rows,))
         self.columns = np.zeros((rows + 1, members + rows))
         self.columns[0, :members] = 1.0
         self.columns[1:, :members] = constraints
@@ -219,9 +209,8 @@ class MixtureProgram:
         for pivot in range(MOST_PIVOTS):
             reduced = prices - (prices[basis] @ inverse) @ self.columns
             reduced[basis] = 0.0
-            entering = int(
-                reduced.argmin() if pivot < MOST_PIVOTS // 2 else (reduced < -PIVOT_GAIN).argmax()
-            )
+            bland = pivot >= MOST_PIVOTS // 2
+            entering = int((reduced < -PIVOT_GAIN).argmax() if bland else reduced.argmin())
             if reduced[entering] >= -PIVOT_GAIN:
                 break
             direction, values = inverse @ self.columns[:, entering], inverse @ self.right
@@ -425,13 +414,12 @@ def _imaginary_people(
     if not several.any():
         return PRIOR
     labels = accepted[several]
-    spread = float(
-        ((residual**2 - squares)[several] / labels**2).sum() / ((labels - 1.0) / labels).sum()
-    )
+    products = ((residual**2 - squares)[several] / labels**2).sum()
+    spread = float(products / ((labels - 1.0) / labels).sum())
     noise = float((mean * (1.0 - mean))[several].mean())
-    return (
-        float(np.clip(noise / spread - 1.0, LEAST_PRIOR, MOST_PRIOR)) if spread > 0 else MOST_PRIOR
-    )
+    if not spread > 0:
+        return MOST_PRIOR
+    return float(np.clip(noise / spread - 1.0, LEAST_PRIOR, MOST_PRIOR))
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,9 +448,8 @@ class Objective:
 
     def value(self, weights: FloatArray) -> float:
         """J of the mixture with these weights."""
-        from scipy.special import (
-            spence,
-        )  # integral from 0 to x of ln(1 + u) du / u = -spence(1 + x)
+        # the integral from 0 to x of ln(1 + u) du / u is -spence(1 + x)
+        from scipy.special import spence
 
         p = self.floor + (1.0 - self.floor) * (weights @ self.accepts)
         scale = 1.5 / (self.information * (self.fixed + self.spread @ (1.0 / p)))
@@ -501,10 +488,8 @@ class Objective:
             vertex = program.cheapest(gradient)
             if float(weights @ (prices - rows @ pull) - gradient @ vertex) <= stop:
                 return Explored(weights @ vertices, calls - 1, calls, halted=True)
-            vertices, weights = (
-                np.concatenate([vertices, vertex[np.newaxis]]),
-                np.append(weights, 0.0),
-            )
+            vertices = np.concatenate([vertices, vertex[np.newaxis]])
+            weights = np.append(weights, 0.0)
             rows = np.concatenate([rows, rest * (vertex @ self.accepts)[np.newaxis]])
             prices = np.append(prices, rest * float(vertex @ self.costs))
             for _ in range(SHIFTS):
@@ -701,7 +686,8 @@ class Situation:
     budget_left: bad accepts that audits may still cost.
     """
 
-    settings: CertifiedSettings
+    audit_rate: float | Literal["auto"]
+    horizon: int | None
     run: CertificationRun
     log: RoundLog
     loss: TransformedLoss
@@ -716,14 +702,14 @@ class Situation:
         return self._floor_at(self.log.rounds)
 
     def _floor_at(self, rounds: float) -> float:
-        if self.settings.audit_rate != "auto":
-            return float(self.settings.audit_rate)
+        if self.audit_rate != "auto":
+            return float(self.audit_rate)
         return SCHEDULE.exploration_floor(max(1, int(rounds)))
 
     @property
     def rounds_ahead(self) -> float:
         """Rounds ahead; without a horizon nine times as many as so far, and some."""
-        horizon, round = self.settings.horizon, self.round
+        horizon, round = self.horizon, self.round
         return max(float((horizon - round) if horizon is not None else 9 * round + 20_000), 1.0)
 
     def _affordable(self, length: int) -> float:
@@ -771,7 +757,7 @@ class Situation:
         """What may be deployed, and the cost of accepting all people of each of its columns, per
         person, with its variance. Fitted classes: doubly robust with capped weights.
         """
-        if not self.settings.fitted:
+        if not self.run.guarantee.nominates:
             costs, deployable = self._pooled
             return deployable, costs.cost, costs.variance
         loss, variances = self._robust
@@ -804,7 +790,7 @@ class Situation:
             length=float(length),
             ahead=max(self.rounds_ahead - length, 0.0),
             most_audits=float(np.clip(most, 0.0, 1.0)),
-            more_audits=self.settings.audit_rate == "auto",
+            more_audits=self.audit_rate == "auto",
             audited=process.audits / rounds if isinstance(process, AuditProcess) else None,
         ).best(stream(run.guarantee.seed, "pricing", self.number))
         weights = (1.0 - floor) * explored_mixture.weights
@@ -814,46 +800,37 @@ class Situation:
         return Chosen(policy, gaps, floor, *took)
 
     def by_descent(self, length: int) -> Chosen:
-        """Algorithm 1 among deployable mixtures, and then the audits."""
-        loss, _ = self._robust
-        deployable, floor = self._estimated[0], self._floor_at(loss.rounds)
-        tolerated = SCHEDULE.exploration_floor(max(1, int(loss.rounds))) * SCHEDULE.regret_scale
-        # psi mu = .3 / sqrt(t), also where the user has fixed mu
-        descent = coordinate_descent(
-            loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
-        )
-        policy = descent.weights.smoothed(floor, explored(1))
-        weights, ahead = self._with_audits(policy, floor, length)
-        report = descent.report
-        took = report.iterations, report.oracle_calls, report.halted
-        policy, gaps = _deployed(deployable, weights)
-        return Chosen(policy, gaps, floor, *took, ahead)
-
-    def _with_audits(
-        self, policy: Mixture, floor: float, length: int
-    ) -> tuple[FloatArray, Ahead | None]:
-        """Move uncertified mass between the constants, within the budget of bad accepts.
+        """Algorithm 1 among deployable mixtures, and then the audits: uncertified mass moves
+        between the constants, within the budget of bad accepts.
 
         Where accepting is a sacrifice, accept-all has at least the share that minimises the
         expected total cost. What the bandit explores beyond it stays if half of the learned weight
         is expected in time, because labels also make better rules; else it is stopped.
         """
-        deployable, cost, variance = self._estimated
+        (loss, _), (deployable, cost, variance) = self._robust, self._estimated
+        floor, ahead = self._floor_at(loss.rounds), None
+        # psi mu = .3 / sqrt(t), also where the user has fixed mu
+        tolerated = SCHEDULE.exploration_floor(max(1, int(loss.rounds))) * SCHEDULE.regret_scale
+        descent = coordinate_descent(
+            loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
+        )
+        policy = descent.weights.smoothed(floor, explored(1))
         weights = deployable.cautious(deployable.weights_of(policy), cost, variance)
-        if self.settings.audit_rate != "auto":
-            return weights, None
-        free, ahead = weights[0] - floor + weights[1], None
-        share = weights[0] - floor
-        # if accepting is a sacrifice: will it pay?
-        if self._robust[0].acceptance_cost.sum() > 0 and free > LITTLE:
-            ahead = self.ahead
+        if self.audit_rate == "auto":
+            free, share = weights[0] - floor + weights[1], weights[0] - floor
+            # if accepting is a sacrifice: will it pay?
+            if loss.acceptance_cost.sum() > 0 and free > LITTLE:
+                ahead = self.ahead
             if ahead is not None:
                 best = ahead.prospect.best(ahead.start, ahead.horizon)
                 in_time = np.isfinite(best.reaches(HALF * ahead.prospect.full))
                 share = max(share, best.share * free) if in_time else best.share * free
-        share = min(share, max(self._affordable(length) - floor, 0.0), free)
-        weights[0], weights[1] = floor + share, free - share
-        return weights, ahead
+            share = min(share, max(self._affordable(length) - floor, 0.0), free)
+            weights[0], weights[1] = floor + share, free - share
+        report = descent.report
+        took = report.iterations, report.oracle_calls, report.halted
+        policy, gaps = _deployed(deployable, weights)
+        return Chosen(policy, gaps, floor, *took, ahead)
 
     def without_audits(self) -> tuple[Mixture, GapLimits]:
         """The best certified policy, and between which values its gaps lie."""

@@ -26,7 +26,7 @@ import numpy as np
 
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.log import find_contexts, numbered
+from evenhand.estimation.log import find_contexts, is_group, numbered
 from evenhand.fairness.rates import Rate
 from evenhand.learners.rounds import Block
 from evenhand.learners.storage import COUNT, PROBABILITY, storable
@@ -40,6 +40,7 @@ from evenhand.words import (
     distinct_groups,
 )
 
+SEEN = ("features", "acceptance", "rejected", "positive", "negative")
 OUTSIDE = -1
 """The code of people whose group is unknown, or none of the certificate's: they count outside of
 it.
@@ -131,27 +132,19 @@ def from_counts(
     """Rounds that were played in aggregate: given accepted, the audit coin had accepted with
     probability a / p(x).
     """
-    chance = np.divide(
-        audit_share, log.acceptance, out=np.zeros(len(log)), where=log.acceptance > 0
-    )
-    chance = np.minimum(chance, 1.0)
-    audited = [
-        generator.binomial(column.astype(np.int64), chance)
+    nobody, p = np.zeros(len(log)), log.acceptance
+    chance = np.minimum(np.divide(audit_share, p, out=nobody.copy(), where=p > 0), 1.0)
+    good, bad = (
+        generator.binomial(column.astype(np.int64), chance).astype(np.float64)
         for column in (log.positive, log.negative)
-    ]
-    good, bad = (column.astype(np.float64) for column in audited)
-    nobody = np.zeros(len(log))
+    )
     return ClosedCohort(
         epoch=epoch,
         first=first,
         stop=first + round(log.rounds),
         log=log,
-        features=log.features,
         group=np.full(len(log), None) if log.group is None else log.group,
-        acceptance=log.acceptance,
-        rejected=log.rejected,
-        positive=log.positive,
-        negative=log.negative,
+        **{name: getattr(log, name) for name in SEEN},
         unresolved=nobody,
         audited_positive=good,
         audited_negative=bad,
@@ -293,10 +286,10 @@ class EvidenceCounts:
         self.negatives += float(cohort.negative.sum())
         self.unresolved += float(cohort.unresolved.sum())
         self.audited_negatives += float(cohort.audited_negative.sum()) if billed else 0.0
-        for key, number in cohort.late_groups.items():
-            self.late_groups[key] = self.late_groups.get(key, 0.0) + number
-        for key, number in cohort.overruled.items():
-            self.overruled[key] = self.overruled.get(key, 0.0) + number
+        for name in ("late_groups", "overruled"):
+            total: GroupCounts = getattr(self, name)
+            for key, number in getattr(cohort, name).items():
+                total[key] = total.get(key, 0.0) + number
         inside = np.zeros(len(cohort.features), dtype=bool)
         values, codes = numbered(cohort.group)
         for code, value in enumerate(values):
@@ -337,28 +330,22 @@ class EvidenceCounts:
         stay.
         """
         past = self.past
-        rows = (past.features == features).all(axis=1) & np.array(
-            [g == group for g in past.group.tolist()], bool
-        )
+        rows = (past.features == features).all(axis=1) & is_group(past.group, group)
         if rows.any():
             past.weight[int(np.argmax(rows))] -= 1.0
             left = past.weight > 0
-            past.features, past.group, past.weight = (
-                past.features[left],
-                past.group[left],
-                past.weight[left],
-            )
+            self.past = PastPeople(past.features[left], past.group[left], past.weight[left])
         for place, audits in enumerate(self.audits):
             rows = (audits.features == features).all(axis=1) & (audits.label == label)
-            rows &= np.array([g == group for g in audits.group.tolist()], bool)
+            rows &= is_group(audits.group, group)
             if rows.any():
                 weight = audits.weight.copy()
                 weight[int(np.argmax(rows))] -= 1.0
                 kept = weight > 0
-                self.audits[place : place + 1] = []
+                del self.audits[place]
                 if kept.any():
-                    left_over = (audits.group[kept], audits.label[kept], weight[kept])
-                    self.audits.insert(place, LabelledSample(audits.features[kept], *left_over))
+                    rest = (audits.group[kept], audits.label[kept], weight[kept])
+                    self.audits.insert(place, LabelledSample(audits.features[kept], *rest))
                 return
 
     @property

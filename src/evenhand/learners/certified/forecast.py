@@ -245,9 +245,8 @@ class Prospect:
     @cached_property
     def _by_group(self) -> FloatArray:
         """(n, G): the weights of one group's people in each column."""
-        return np.where(
-            self.group[:, np.newaxis] == np.arange(self.groups), self.weight[:, np.newaxis], 0.0
-        )
+        inside = self.group[:, np.newaxis] == np.arange(self.groups)
+        return np.where(inside, self.weight[:, np.newaxis], 0.0)
 
     @cached_property
     def _counting(self) -> list[tuple[FloatArray, bool, FloatArray, FloatArray]]:
@@ -258,9 +257,8 @@ class Prospect:
             m = np.clip(negatives * self.negative + positives * (1.0 - self.negative), MARGIN, 1.0)
             mass = self._by_group * m[:, np.newaxis]
             c = 1.0 / np.maximum(mass.sum(axis=0), 1e-9)
-            rates.append(
-                (m, not (negatives and positives), c, np.clip((self.accepts @ mass) * c, 0.0, 1.0))
-            )
+            f = np.clip((self.accepts @ mass) * c, 0.0, 1.0)
+            rates.append((m, not (negatives and positives), c, f))
         return rates
 
     def moments(
@@ -279,9 +277,8 @@ class Prospect:
                 squares, cubes = m / coin, m / coin**2
             else:
                 squares = m * m + m * (1.0 - m) / p
-                cubes = (1.0 - p) * m**3 + p * (
-                    m * (m + (1.0 - m) / p) ** 3 + (1.0 - m) * (m / p - m) ** 3
-                )
+                accepted = m * (m + (1.0 - m) / p) ** 3 + (1.0 - m) * (m / p - m) ** 3
+                cubes = (1.0 - p) * m**3 + p * accepted
             rate = np.clip(f, MARGIN, 1.0 - MARGIN)
             for power, moment, of_gap in ((2, squares, second), (3, cubes, third)):
                 rows = self._by_group * moment[..., np.newaxis]
@@ -305,19 +302,15 @@ class Prospect:
     def _boldest(self) -> FloatArray:
         """(gaps, M): the largest mu."""
         V = self._labelled[0]
-        largest = np.repeat([c.max() for _, _, c, _ in self._counting], len(self._pairs))[
-            :, np.newaxis
-        ]
-        return np.asarray(
-            np.minimum(BOLDEST * V / largest, np.sqrt(2.0 * self.threshold * V / FIRST_BET))
-        )
+        largest = np.repeat([c.max() for _, _, c, _ in self._counting], len(self._pairs))
+        first_bet = np.sqrt(2.0 * self.threshold * V / FIRST_BET)
+        return np.asarray(np.minimum(BOLDEST * V / largest[:, np.newaxis], first_bet))
 
     def widths(self, information: FloatArray, skewness: FloatArray) -> FloatArray:
         """U (gaps, M) from I and J, at most 2; 0 where no evidence is needed."""
         information = np.maximum(information, 1e-12)
-        mu = np.maximum(
-            np.minimum(np.sqrt(2.0 * self.threshold / information), self._boldest), 1e-12
-        )
+        mu = np.minimum(np.sqrt(2.0 * self.threshold / information), self._boldest)
+        mu = np.maximum(mu, 1e-12)
         U = self.threshold / (mu * information) + mu / 2.0 + mu**2 * skewness / (3.0 * information)
         return np.where(self._exact, 0.0, np.minimum(U, 2.0))
 
@@ -371,16 +364,12 @@ class Prospect:
         old: the part of the information that is there already. An interval lies around the middle
         of the present one at first, and around the expected gap once later rounds have told more.
         """
-        rows = (
-            slice(None)
-            if rate is None
-            else slice(rate * len(self._pairs), (rate + 1) * len(self._pairs))
-        )
+        pairs = len(self._pairs)
+        rows = slice(None) if rate is None else slice(rate * pairs, (rate + 1) * pairs)
         middle = self.gap + (0.5 * (self.lower + self.upper) - self.gap) * old
         ends = np.minimum(middle + widths, 1.0), np.minimum(widths - middle, 1.0)
-        return cheapest_mixtures(
-            self.cost, np.concatenate([end[..., rows, :] for end in ends], axis=-2), self.limit
-        )
+        constraints = np.concatenate([end[..., rows, :] for end in ends], axis=-2)
+        return cheapest_mixtures(self.cost, constraints, self.limit)
 
     @cached_property
     def _known(self) -> FloatArray:
@@ -396,15 +385,11 @@ class Prospect:
         """The same with those members alone of which mixtures may consist while the widths fall
         from the present ones to nothing."""
         information, skewness = self.present
-        base = np.where(
-            information > 0,
-            self.widths(information, skewness),
-            np.sqrt(2.0 * self.threshold * self._labelled[0] / FIRST_BET),
-        )
+        first = np.sqrt(2.0 * self.threshold * self._labelled[0] / FIRST_BET)
+        base = np.where(information > 0, self.widths(information, skewness), first)
         scale = np.array(SCALES)[:, np.newaxis, np.newaxis]
-        used = np.asarray(
-            (self.allowed(np.where(self._exact, 0.0, scale * base), scale**2) > 0).any(axis=0)
-        )
+        mixtures = self.allowed(np.where(self._exact, 0.0, scale * base), scale**2)
+        used = np.asarray((mixtures > 0).any(axis=0))
         used[:2] = True
         played = tuple((rounds, p, audit, saw[used]) for rounds, p, audit, saw in self.played)
         members = {name: getattr(self, name)[used] for name in ("accepts", "cost", "sure_cost")}
@@ -426,10 +411,11 @@ class Prospect:
         At round t it has share (start / t)^decay of the uncertified weight. evidence: I and J at
         `start`, those of the present intervals by default.
         """
-        (course,) = self._foreseen(
-            lambda t, _: np.array([share * (start / t) ** decay]), start, horizon, evidence
-        )
-        return course
+
+        def falling(t: float, _: Evidence) -> FloatArray:
+            return np.array([share * (start / t) ** decay])
+
+        return self._foreseen(falling, start, horizon, evidence)[0]
 
     def best(self, start: float, horizon: float, evidence: Evidence | None = None) -> Trajectory:
         """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over
@@ -440,19 +426,15 @@ class Prospect:
         """
         floor, courses = self.floor(start), [(0.0, 1.0)]
         uncertified = (1.0 - floor) * float(self._mixed(*(evidence or self.present))[..., :2].sum())
-        if (
-            self.cost[0] > self.cost[1] and uncertified > LITTLE
-        ):  # else it is accepted anyway, or there is none
+        # else it is accepted anyway, or there is none
+        if self.cost[0] > self.cost[1] and uncertified > LITTLE:
             courses += product(SHARES, DECAYS)
         share, decay = np.array(courses).T
-        courses_ahead = self._foreseen(
-            lambda t, _: share * (start / t) ** decay, start, horizon, evidence
-        )
+        ahead = self._foreseen(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
         ends = [end for end in (horizon / 3.0, horizon) if end > start]
-        costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in courses_ahead])
-        return courses_ahead[
-            int(np.argmax(costs <= costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())))
-        ]
+        costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in ahead])
+        most = costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())
+        return ahead[int(np.argmax(costs <= most))]
 
     def course(self, start: float, horizon: float) -> Trajectory:
         """Epochs up to `horizon` with the best share chosen anew in each, as the learner does."""
@@ -460,8 +442,7 @@ class Prospect:
         def choose(t: float, evidence: Evidence) -> FloatArray:
             return np.array([self.best(t, horizon, evidence).share])
 
-        (course,) = self._foreseen(choose, start, horizon, None)
-        return course
+        return self._foreseen(choose, start, horizon, None)[0]
 
     def _foreseen(
         self,
@@ -483,11 +464,8 @@ class Prospect:
             weights[:, 1] = np.maximum(floor + constants - weights[:, 0], 0.0)
             V, K = self.moments(weights @ self.accepts, weights[:, 0])
             gained = length * self.efficiency / V
-            information, skewness, t = (
-                information + gained,
-                skewness + gained * K / V**2,
-                t + length,
-            )
+            information, skewness = information + gained, skewness + gained * K / V**2
+            t += length
             rounds.append(t)
             learned.append(weights[:, 2:].sum(axis=1))
             costs.append(weights @ self.sure_cost)
@@ -502,9 +480,8 @@ class Prospect:
 
     def _mixed(self, information: FloatArray, skewness: FloatArray) -> FloatArray:
         """The cheapest mixture with this evidence."""
-        return self.allowed(
-            self.widths(information, skewness), self.present[0] / np.maximum(information, 1e-300)
-        )
+        old = self.present[0] / np.maximum(information, 1e-300)
+        return self.allowed(self.widths(information, skewness), old)
 
     def forecasts(self, course: Trajectory, horizon: float) -> tuple[RateForecast, ...]:
         """What to say of each rate if the rounds ahead go as in `course`; nothing if no learned
@@ -516,15 +493,11 @@ class Prospect:
         mixed = course.final[2:] if course.final[2:].any() else self._known[2:]
         forecasts = []
         for r, rate in enumerate(self.rates):
-            known = (self._labelled[0] * course.information)[r * pairs : (r + 1) * pairs, 2:].min(
-                axis=0
-            )
-            seen, labels = float(known @ mixed / mixed.sum()), self._counting[r][1]
-            forecasts.append(
-                RateForecast(
-                    rate.name, self.limit, self.needed(r), seen, half, course.start, horizon, labels
-                )
-            )
+            people = (self._labelled[0] * course.information)[r * pairs : (r + 1) * pairs, 2:]
+            seen, labels = float(people.min(axis=0) @ mixed / mixed.sum()), self._counting[r][1]
+            rounds = half, course.start, horizon
+            one = RateForecast(rate.name, self.limit, self.needed(r), seen, *rounds, labels)
+            forecasts.append(one)
         return tuple(forecasts)
 
     def needed(self, rate: int) -> float:

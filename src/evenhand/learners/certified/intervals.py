@@ -57,9 +57,8 @@ def acceptance_table(
     if not members:
         return np.zeros((0, len(features)), dtype=bool)
     together = getattr(type(members[0]), "together", None)
-    batch = (
-        together(members) if together and len({type(member) for member in members}) == 1 else None
-    )
+    alike = len({type(member) for member in members}) == 1
+    batch = together(members) if together and alike else None
     if batch is not None and batch.columns in (None, features.shape[1]):
         tiles = [batch(features[start : start + TILE].T) for start in range(0, len(features), TILE)]
         return np.concatenate(tiles, axis=1) if tiles else np.zeros((len(members), 0), dtype=bool)
@@ -113,12 +112,7 @@ for _record in (
     storable(_record)
 
 storable(
-    BettingState,
-    lower=PROBABILITY,
-    upper=PROBABILITY,
-    gap_lower=GAP,
-    gap_upper=GAP,
-    rounds=COUNT,
+    BettingState, lower=PROBABILITY, upper=PROBABILITY, gap_lower=GAP, gap_upper=GAP, rounds=COUNT
 )
 
 LEAST_FORESEEN = 1e-6
@@ -135,10 +129,11 @@ class GapProcess(Protocol):
     """
 
     members: tuple[Hypothesis, ...]
+    _tables: MemberTables
 
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """(members, rows): who accepts whom."""
-        ...
+        return self._tables.on(features, group)
 
     @property
     def name(self) -> str:
@@ -154,9 +149,9 @@ class GapProcess(Protocol):
         self, past: PastPeople, acceptance: FloatArray, regression: OutcomeRegression
     ) -> EpochPlan | None:
         """What has to be fixed before the next cohort is looked at: by past people, with the
-        cohort's acceptance and the regression on them.
+        cohort's acceptance and the regression on them. Nothing where looks and shares are preset.
         """
-        ...
+        return None
 
     def update(self, cohort: ClosedCohort, prepared: Prepared) -> int:
         """Look at one closed cohort, with what was prepared before it; about how many members the
@@ -177,12 +172,12 @@ class GapProcess(Protocol):
     @property
     def rounds(self) -> FloatArray:
         """(members,): how many rounds each process has looked at; 0 where nobody counts them."""
-        ...
+        return np.zeros(len(self.members))
 
 
 @storable
 @dataclass(eq=False)
-class BettingProcess:
+class BettingProcess(GapProcess):
     """Betting cell by cell over `members`; with `nominated` it starts empty and hypotheses join one
     by one.
     """
@@ -197,10 +192,6 @@ class BettingProcess:
     def __post_init__(self) -> None:
         self._tables = MemberTables(self.members)
 
-    def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
-        """(members, rows): who accepts whom."""
-        return self._tables.on(features, group)
-
     @property
     def params(self) -> Params:
         """Hypotheses, groups, rates and bets."""
@@ -214,10 +205,8 @@ class BettingProcess:
     def join(self, member: Hypothesis, share: float) -> None:
         """Nominate one more hypothesis; its process sees later cohorts only."""
         joined = self.bound.joined_by(share)
-        rates, groups, bets = len(joined.rates), len(joined.groups), len(joined.horizons)
-        self.state = self.state.joined(
-            BettingState.empty(1, rates, groups, bets, len(joined.joins))
-        )
+        sizes = len(joined.rates), len(joined.groups), len(joined.horizons), len(joined.joins)
+        self.state = self.state.joined(BettingState.empty(1, *sizes))
         self.bound = joined
         self.members = (*self.members, member)
         self._tables = MemberTables(self.members)
@@ -254,11 +243,9 @@ class BettingProcess:
             return 0
         codes = group_codes(cohort.group, self.bound.groups[: len(prepared.labelled)])
         used = codes >= 0
-        lost, chance = (
-            np.concatenate([cohort.lost_rejected, cohort.lost_accepted]),
-            cohort.lost_acceptance,
-        )
-        chance, gone = np.where(cohort.lost_accepted > 0, chance, 1.0), lost > 0
+        lost = np.concatenate([cohort.lost_rejected, cohort.lost_accepted])
+        chance = np.where(cohort.lost_accepted > 0, cohort.lost_acceptance, 1.0)
+        gone = lost > 0
         seen = Cohort(
             self.table(cohort.features[used], cohort.group[used] if self.group_decides else None),
             codes[used],
@@ -320,11 +307,8 @@ class AuditTotals:
     @classmethod
     def none(cls, members: int, rates: int, groups: int) -> "AuditTotals":
         """Before the first audit."""
-        per_member, per_cell, gaps = (
-            (members, rates * groups),
-            (rates, groups),
-            rates * groups * (groups - 1) // 2,
-        )
+        per_member, per_cell = (members, rates * groups), (rates, groups)
+        gaps = rates * groups * (groups - 1) // 2
         sums = (np.zeros(per_member), np.zeros(per_member), np.zeros(per_cell), np.zeros(per_cell))
         return cls(*sums, np.full((gaps, members), -1.0), np.full((gaps, members), 1.0))
 
@@ -341,7 +325,7 @@ storable(
 
 @storable
 @dataclass(eq=False)
-class AuditProcess:
+class AuditProcess(GapProcess):
     """Intervals from the first N_k audits. Rounds of a cohort are exchangeable given the coin, so
     where a look ends inside a cohort, a random part of its audits is taken."""
 
@@ -359,14 +343,8 @@ class AuditProcess:
 
     def __post_init__(self) -> None:
         self._tables = MemberTables(self.members)
-        self._sums = self.totals or AuditTotals.none(
-            len(self.members), len(self.rates), len(self.groups)
-        )
-        self.totals = self._sums
-
-    def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
-        """(members, rows): who accepts whom."""
-        return self._tables.on(features, group)
+        sizes = len(self.members), len(self.rates), len(self.groups)
+        self.totals = self._sums = self.totals or AuditTotals.none(*sizes)
 
     @property
     def name(self) -> str:
@@ -384,28 +362,18 @@ class AuditProcess:
         """Audits taken so far."""
         return self._sums.audits
 
-    def plan(
-        self, past: PastPeople, acceptance: FloatArray, regression: OutcomeRegression
-    ) -> EpochPlan | None:
-        """Nothing is to be fixed: looks and shares are preset."""
-        return None
-
     def update(self, cohort: ClosedCohort, prepared: Prepared) -> int:
         """Take the cohort's audits, look by look.
 
         Erased ones keep their places among them, in a column of their own at the end.
         """
         codes = np.append(group_codes(cohort.group, self.groups), OUTSIDE)
-        kinds = np.stack(
-            [cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved]
-        )
+        kinds = [cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved]
         left = np.zeros((3, len(codes)), dtype=np.int64)
         left[:, :-1] = np.where(codes[:-1] >= 0, kinds, 0.0)
         left[2, -1] = cohort.lost_audited
-        accepts = self.table(cohort.features, cohort.group if self.group_decides else None).astype(
-            np.float64
-        )
-        accepts = np.concatenate([accepts, np.zeros((len(accepts), 1))], axis=1)
+        shown = cohort.group if self.group_decides else None
+        accepts = np.pad(self.table(cohort.features, shown).astype(np.float64), ((0, 0), (0, 1)))
         sums = self._sums
         while left.sum() > 0:
             room = self.looks.count(sums.look + 1) - sums.audits
@@ -463,8 +431,3 @@ class AuditProcess:
         """ln(2 M / delta) with delta of the next look: what a joint Hoeffding bound would need."""
         delta = self.looks.share(self._sums.look + 1, self.failure_probability)
         return np.full(self._sums.lower.shape, self.log_size + np.log(2.0 / delta))
-
-    @property
-    def rounds(self) -> FloatArray:
-        """Audits are counted, rounds are not."""
-        return np.zeros(len(self.members))

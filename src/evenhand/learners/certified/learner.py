@@ -14,14 +14,15 @@ policy ever deployed keeps the limit.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.bandit import PracticalSchedule
-from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass, Json
+from evenhand.contracts import FixedCountBound, GroupUse, Hypothesis, HypothesisClass, Json
 from evenhand.errors import InvalidInput, ProtocolError, StorageError
 from evenhand.estimation import RoundLog
 from evenhand.fairness.certificate import RULES, Certificate
@@ -29,6 +30,8 @@ from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.estimator import Estimator, as_class
+from evenhand.hypotheses.models import require_skops
 from evenhand.learners.certified.deploy import SCHEDULE, Ahead, Chosen, Situation
 from evenhand.learners.certified.evidence import (
     ClosedCohort,
@@ -38,9 +41,9 @@ from evenhand.learners.certified.evidence import (
     group_codes,
 )
 from evenhand.learners.certified.forecast import RateForecast, epoch_length, sentences
+from evenhand.learners.certified.intervals import AUDIT_BOUNDS
 from evenhand.learners.certified.nomination import due, nominees
-from evenhand.learners.certified.run import CertificationRun, GapLimits, Guarantee
-from evenhand.learners.certified.settings import BoundName, CertifiedSettings
+from evenhand.learners.certified.run import MOST_LOG_SIZE, CertificationRun, GapLimits, Guarantee
 from evenhand.learners.epochs import (
     Epoch,
     EpochLearner,
@@ -51,14 +54,16 @@ from evenhand.learners.epochs import (
     locked,
 )
 from evenhand.learners.rounds import Block, merged
-from evenhand.learners.settings import as_groups, require_number
-from evenhand.learners.storage import (
-    Decoder,
-    Encoder,
-    array_from_json,
-    array_to_json,
-    stored_as,
+from evenhand.learners.settings import (
+    as_groups,
+    made_with,
+    require_choice,
+    require_delta,
+    require_gap,
+    require_horizon,
+    require_number,
 )
+from evenhand.learners.storage import Decoder, Encoder, array_from_json, array_to_json, stored_as
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.shown import BAND, INK, LIMIT, draw_limit
@@ -67,11 +72,121 @@ from evenhand.words import BoolArray, Decisions, FloatArray, Group, Prices, as_g
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
 FOREVER = 2**62
 NO_POLICY = Mixture((ACCEPT_ALL,), (1.0,))
 """In the place of a policy that is on record elsewhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedSettings:
+    """The arguments of a `CertifiedLearner`, and what must be true of them."""
+
+    hypotheses: HypothesisClass
+    rate: RateLike
+    allowed_gap: float
+    failure_probability: float
+    _: KW_ONLY
+    horizon: int | None = None
+    bound: BoundName | FixedCountBound | None = None
+    prices: Prices | None = None
+    group_use: GroupUse = "certify_only"
+    audit_rate: float | Literal["auto"] = "auto"
+    audit_budget: float | None = None
+    maturity: float | None = None
+    fallback: Literal["accept", "reject"] = "accept"
+    groups: Sequence[Group] | None = None
+    drift_false_alarm: float = 1e-3
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hypotheses", as_class(self.hypotheses))
+        if isinstance(self.hypotheses, Estimator):
+            require_skops()
+        require_gap(self.allowed_gap)
+        require_delta(self.failure_probability)
+        if isinstance(self.bound, FixedCountBound):
+            if self.bound.name in ("betting", "nominate", *AUDIT_BOUNDS):
+                raise InvalidInput(
+                    f"the bound of your own is called {self.bound.name!r}, as one of evenhand's "
+                    "is.",
+                    hint="give it another name, by which certificates tell them apart.",
+                )
+        elif self.bound is not None:
+            require_choice("bound", self.bound, ("betting", "nominate", *AUDIT_BOUNDS))
+        if not (isinstance(self.audit_rate, str) and self.audit_rate == "auto"):
+            law = 'it is "auto" or a probability in (0, 1]'
+            require_number("audit_rate", self.audit_rate, lambda rate: 0 < rate <= 1, law)
+        if self.audit_budget is not None:
+            law = "it is the number of bad accepts that audits may cost, finite and at least 0"
+            none = "None sets no budget."
+            require_number("audit_budget", self.audit_budget, lambda many: many >= 0, law, none)
+        require_choice("fallback", self.fallback, ("accept", "reject"))
+        if self.maturity is not None:
+            law = "a window is a positive, finite span of time"
+            hint = "None says that labels come before the next decision."
+            require_number("maturity", self.maturity, lambda window: window > 0, law, hint)
+        if self.horizon is not None:
+            require_horizon(self.horizon)
+        law = "the probability of suspending without a reason lies strictly between 0 and 1"
+        hint, alarm = "0.001 is the default.", self.drift_false_alarm
+        require_number("drift_false_alarm", alarm, lambda share: 0 < share < 1, law, hint)
+        self._require_fitting_class()
+
+    def _require_fitting_class(self) -> None:
+        hypotheses, name = self.hypotheses, type(self.hypotheses).__name__
+        if hypotheses.uses_group and self.group_use != "decide":
+            raise InvalidInput(
+                f'{name} looks at the group, but group_use is "{self.group_use}".',
+                hint='choose group_use="decide".',
+            )
+        as_rates(self.rate)
+        if self.bound not in (None, "nominate") and self._too_rich:
+            raise InvalidInput(
+                f"{name} is too rich for a union over its members, which the bound "
+                f"{self.bound_name!r} pays.",
+                hint='use bound="nominate".',
+            )
+        # thresholds and stumps are infinitely many, but a grid of cuts from the first rounds is a
+        # finite class for all later ones
+        if self.bound == "dkw" and not (hypotheses.exact and not isfinite(hypotheses.log_size)):
+            raise InvalidInput(
+                f"the bound 'dkw' covers thresholds on a column, and {name} may hold any rules.",
+                hint='use bound="betting", or a class of thresholds.',
+            )
+
+    @property
+    def _too_rich(self) -> bool:
+        """Whether no union over the class can be paid: it cannot be enumerated, or is too large."""
+        size = self.hypotheses.log_size
+        return not self.hypotheses.exact or (isfinite(size) and size > MOST_LOG_SIZE)
+
+    @property
+    def bound_name(self) -> str:
+        """The name of the bound; by default the one that covers the class."""
+        if self.bound is None:
+            return "nominate" if self._too_rich else "betting"
+        return self.bound.name if isinstance(self.bound, FixedCountBound) else self.bound
+
+    @property
+    def fitted(self) -> bool:
+        """Whether hypotheses are fitted and nominated one by one."""
+        return self.bound_name == "nominate"
+
+    def guarantee(self, seed: int) -> Guarantee:
+        """What is guaranteed."""
+        return Guarantee(
+            rates=as_rates(self.rate),
+            limit=float(self.allowed_gap),
+            failure_probability=self.failure_probability,
+            bound=self.bound_name,
+            group_use=self.group_use,
+            maturity=self.maturity,
+            drift_false_alarm=self.drift_false_alarm,
+            seed=seed,
+        )
 
 
 @dataclass(eq=False, kw_only=True)
@@ -155,54 +270,22 @@ class CertifiedLearner(EpochLearner):
     _coin: tuple[Mixture, float] | None = None
     _ahead: Ahead | None = None
 
-    def __init__(
-        self,
-        hypotheses: HypothesisClass,
-        rate: RateLike,
-        allowed_gap: float,
-        failure_probability: float,
-        *,
-        horizon: int | None = None,
-        bound: BoundName | FixedCountBound | None = None,
-        prices: Prices | None = None,
-        group_use: GroupUse = "certify_only",
-        audit_rate: float | Literal["auto"] = "auto",
-        audit_budget: float | None = None,
-        maturity: float | None = None,
-        fallback: Literal["accept", "reject"] = "accept",
-        groups: Sequence[Group] | None = None,
-        drift_false_alarm: float = 1e-3,
-        seed: int | None = None,
-    ) -> None:
-        self.settings = CertifiedSettings(
-            hypotheses=hypotheses,
-            rate=rate,
-            allowed_gap=allowed_gap,
-            failure_probability=failure_probability,
-            horizon=horizon,
-            bound=bound,
-            prices=prices,
-            group_use=group_use,
-            audit_rate=audit_rate,
-            audit_budget=audit_budget,
-            maturity=maturity,
-            fallback=fallback,
-            groups=groups,
-            drift_false_alarm=drift_false_alarm,
-            seed=seed,
-        )
-        self.hypotheses, self.horizon = self.settings.hypotheses, horizon
-        self.maturity = maturity
-        self.rates = as_rates(rate)
-        self.allowed_gap = self.comparator_gap = float(allowed_gap)
-        self.failure_probability, self.drift_false_alarm = failure_probability, drift_false_alarm
-        self.audit_rate, self.audit_budget, self.fallback = audit_rate, audit_budget, fallback
-        self.fitted, self.bound = self.settings.fitted, self.settings.bound_name
+    @made_with(CertifiedSettings)
+    def __init__(self, settings: CertifiedSettings) -> None:
+        self.settings = settings
+        self.hypotheses, self.horizon = settings.hypotheses, settings.horizon
+        self.maturity = settings.maturity
+        self.rates = as_rates(settings.rate)
+        self.allowed_gap = self.comparator_gap = float(settings.allowed_gap)
+        self.failure_probability = settings.failure_probability
+        self.drift_false_alarm, self.fallback = settings.drift_false_alarm, settings.fallback
+        self.audit_rate, self.audit_budget = settings.audit_rate, settings.audit_budget
+        self.fitted, self.bound = settings.fitted, settings.bound_name
         super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use=group_use,
-            seed=seed,
-            settings=self.settings,
+            prices=settings.prices,
+            group_use=settings.group_use,
+            seed=settings.seed,
+            settings=settings,
         )
 
     def _first_state(self, seed: int) -> CertifiedState:
@@ -278,9 +361,8 @@ class CertifiedLearner(EpochLearner):
         return accepted and coin < share
 
     def _audited_rows(self, accept: BoolArray, acceptance: FloatArray) -> BoolArray:
-        chance = np.divide(
-            self._audit_weight, acceptance, out=np.zeros(len(accept)), where=acceptance > 0
-        )
+        chance, some = np.zeros(len(accept)), acceptance > 0
+        np.divide(self._audit_weight, acceptance, out=chance, where=some)
         return np.asarray(accept & (self.state.audit_coins.random(len(accept)) < chance))
 
     def observe(
@@ -359,10 +441,8 @@ class CertifiedLearner(EpochLearner):
     # closing cohorts
 
     def _take(self, log: RoundLog) -> None:
-        state, share = self.state, self._audit_weight
-        state.queue.append(
-            from_counts(self.epoch.number, log, share, state.audit_coins, state.round)
-        )
+        state, share, number = self.state, self._audit_weight, self.epoch.number
+        state.queue.append(from_counts(number, log, share, state.audit_coins, state.round))
 
     def _collect(self) -> bool:
         """Close what has matured, in the order of arrival, and look at it once; whether there was
@@ -376,26 +456,21 @@ class CertifiedLearner(EpochLearner):
 
     def _look_at(self, closed: Sequence[ClosedCohort]) -> None:
         state, run = self.state, self.state.run
-        self._watch_late_labels()
+        # Without a maturity window: show the drift tests the cohorts that have all their labels by
+        # now, in the order of arrival, unless their rounds were decided elsewhere.
+        while run.awaiting:
+            epoch, first, stop = run.awaiting[0]
+            if not any(first <= block.first < stop for block in state.book.blocks):
+                break
+            cohort = from_block(state.book.between(first, stop))
+            if not cohort.complete:
+                break
+            run.watch_labels(cohort, state.epochs[epoch - 1].mixture)
+            run.awaiting.pop(0)
         policies = {one.epoch: state.epochs[one.epoch - 1].mixture for one in closed}
         run.look_at(closed, policies, state.history, state.round)
         if run.alarms:
             self._suspend()
-
-    def _watch_late_labels(self) -> None:
-        """Without a maturity window: show the drift tests the cohorts that have all their labels by
-        now, in the order of arrival.
-        """
-        run, book = self.state.run, self.state.book
-        while run.awaiting:
-            epoch, first, stop = run.awaiting[0]
-            if not any(first <= block.first < stop for block in book.blocks):
-                return  # its rounds were decided elsewhere and closed without their labels
-            cohort = from_block(book.between(first, stop))
-            if not cohort.complete:
-                return
-            run.watch_labels(cohort, self.state.epochs[epoch - 1].mixture)
-            run.awaiting.pop(0)
 
     def replay(
         self,
@@ -483,9 +558,19 @@ class CertifiedLearner(EpochLearner):
                 return self._constant(number, round, epoch_length(run.evidence.people))
             own = self.settings.bound if isinstance(self.settings.bound, FixedCountBound) else None
             run.start(self.hypotheses, own, self.state.columns or 1, round)
-        if self._budget_left <= 0:
-            return self._frozen(number, round)
-        return self._deploy(number, round)
+        if self._budget_left > 0:  # one epoch of a deployable mixture
+            length = epoch_length(round)
+            best = self._chosen(number, round, length)
+            self.state.certified_gaps[number] = best.gaps
+            took = best.steps, best.oracle_calls, best.halted
+            return Epoch(number, "certified", round, length, best.policy, best.floor, *took)
+        # the audit budget is spent: the best certified policy, without audits, for good
+        chosen, gaps = self._situation(number, round).without_audits()
+        policy = replace(chosen, schema=self.state.schema)
+        self.state.certified_gaps[number] = gaps
+        self.state.frozen_certificate = run.certificate(policy, gaps, FOREVER)
+        run.frozen = True
+        return Epoch(number, "frozen", round, FOREVER, policy)
 
     def _constant(self, number: int, round: int, rounds: int) -> Epoch:
         """Before anything is certified: accept everybody; after a suspension: the fallback,
@@ -498,14 +583,6 @@ class CertifiedLearner(EpochLearner):
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (floor, 1.0 - floor), self.group_use)
         policy = everybody if floor == 1.0 else coin
         return Epoch(number, "explore", round, rounds, policy, exploration_floor=floor)
-
-    def _deploy(self, number: int, round: int) -> Epoch:
-        """One epoch of a deployable mixture."""
-        length = epoch_length(round)
-        chosen = self._chosen(number, round, length)
-        self.state.certified_gaps[number] = chosen.gaps
-        took = chosen.steps, chosen.oracle_calls, chosen.halted
-        return Epoch(number, "certified", round, length, chosen.policy, chosen.floor, *took)
 
     def _chosen(self, number: int, round: int, length: int) -> Chosen:
         """Fitted classes nominate and are explored by Algorithm 1, all others by the price of what
@@ -522,20 +599,12 @@ class CertifiedLearner(EpochLearner):
         self._ahead = choice.ahead or self._ahead
         return choice
 
-    def _frozen(self, number: int, round: int) -> Epoch:
-        """The audit budget is spent: the best certified policy, without audits, for good."""
-        chosen, gaps = self._situation(number, round).without_audits()
-        policy = replace(chosen, schema=self.state.schema)
-        self.state.certified_gaps[number] = gaps
-        self.state.frozen_certificate = self.state.run.certificate(policy, gaps, FOREVER)
-        self.state.run.frozen = True
-        return Epoch(number, "frozen", round, FOREVER, policy)
-
     def _situation(self, number: int, round: int) -> Situation:
         log = self.state.history.of(with_group=self.group_use == "decide")
         assert log is not None  # cohorts have been closed
         return Situation(
-            self.settings,
+            self.audit_rate,
+            self.horizon,
             self.state.run,
             log,
             self.loss,
@@ -572,9 +641,8 @@ class CertifiedLearner(EpochLearner):
         if self._ahead is None:
             return ()
         prospect, span = self._ahead.prospect, (self._ahead.start, self._ahead.horizon)
-        course = (
-            prospect.course(*span) if self.audit_rate == "auto" else prospect.trajectory(0.0, *span)
-        )
+        auto = self.audit_rate == "auto"
+        course = prospect.course(*span) if auto else prospect.trajectory(0.0, *span)
         return prospect.forecasts(course, self._ahead.horizon)
 
     def _outlook(self) -> tuple[str, ...]:
@@ -611,15 +679,15 @@ class CertifiedLearner(EpochLearner):
             If its gap may be above the limit; the error says what is missing.
         """
         run = self.state.run
-        members, lower, upper = (
-            run.certified() if run.started else ((), np.zeros((1, 0)), np.zeros((1, 0)))
-        )
+        nothing: tuple[Hypothesis, ...] = ()
+        known = run.certified() if run.started else (nothing, np.zeros((1, 0)), np.zeros((1, 0)))
+        members, lower, upper = known
         least, most = np.zeros(len(lower)), np.zeros(len(upper))
         for hypothesis, weight in zip(policy.hypotheses, policy.weights, strict=True):
             if hypothesis not in (ACCEPT_ALL, REJECT_ALL):
-                known = hypothesis in members
-                least += weight * (lower[:, members.index(hypothesis)] if known else -1.0)
-                most += weight * (upper[:, members.index(hypothesis)] if known else 1.0)
+                place = members.index(hypothesis) if hypothesis in members else None
+                least += weight * (-1.0 if place is None else lower[:, place])
+                most += weight * (1.0 if place is None else upper[:, place])
         if max(most.max(initial=0.0), -least.min(initial=0.0)) > self.allowed_gap:
             raise run.refusal((least, most))
         valid_until = self.epoch.first_round + self.epoch.rounds
@@ -700,10 +768,8 @@ class CertifiedLearner(EpochLearner):
                 f"{state.round} rounds have been played; a warm start comes before the first."
             )
         if self.group_use == "decide":
-            as_group(
-                np.full(len(history), None) if history.group is None else history.group,
-                len(history),
-            )
+            nobody = np.full(len(history), None)
+            as_group(nobody if history.group is None else history.group, len(history))
         state.columns = history.features.shape[1]
         if audited:
             if (history.acceptance != history.acceptance[0]).any():
@@ -796,9 +862,8 @@ class CertifiedLearner(EpochLearner):
             )
         self._restore(kept)
         state, run = self.state, self.state.run
-        state.epochs = [
-            replace(e, policy=p) for e, p in zip(kept["_epochs"], policies, strict=True)
-        ]
+        deployed = zip(kept["_epochs"], policies, strict=True)
+        state.epochs = [replace(epoch, policy=policy) for epoch, policy in deployed]
         state.history.logs, state.queue, self._ahead = [], [], None
         for epoch, first, stop in run.closed:
             rounds = [block for block in closed if first <= block.first < stop]
@@ -854,7 +919,6 @@ class CertifiedLearner(EpochLearner):
             next_round=round,
         )
         state.round = round
-        state.epochs = [
-            Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)
-        ]
+        known = enumerate(policies, start=1)
+        state.epochs = [Epoch(n, "older rules", 0, round, policy) for n, policy in known]
         state.epochs.append(self._named(self._choose(len(policies) + 1, round)))

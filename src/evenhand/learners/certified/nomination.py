@@ -30,11 +30,12 @@ import numpy as np
 from evenhand.contracts import Hypothesis, HypothesisClass
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
-from evenhand.estimation.outcomes import OutcomeRegression
+from evenhand.estimation.outcomes import OutcomeRegression, spread
 from evenhand.faircsc import bind_fair
 from evenhand.fairness.rates import Rate
+from evenhand.learners.certified.evidence import group_codes
 from evenhand.learners.certified.run import CertificationRun, is_constant
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
+from evenhand.words import BoolArray, FloatArray, GroupArray, LabelledSample, Prices
 
 FIRST_LABELS = 200
 AGAIN_LABELS, AGAIN_ROUNDS = 1.5, 1.9
@@ -65,11 +66,9 @@ MARGIN = 1e-3
 
 def due(run: CertificationRun, log: RoundLog, round: int) -> bool:
     """Whether there are enough new labels and rounds to nominate again, and audits to do it by."""
-    return (
-        float(log.accepted.sum()) >= max(FIRST_LABELS, AGAIN_LABELS * run.nominated_labels)
-        and round >= AGAIN_ROUNDS * run.nominated_at
-        and bool(run.evidence.audits)
-    )
+    labels = max(FIRST_LABELS, AGAIN_LABELS * run.nominated_labels)
+    new = float(log.accepted.sum()) >= labels and round >= AGAIN_ROUNDS * run.nominated_at
+    return new and bool(run.evidence.audits)
 
 
 def nominees(
@@ -107,19 +106,11 @@ def _thinned(log: RoundLog) -> RoundLog:
     keep, scale = np.zeros(len(log), dtype=bool), np.ones(len(log))
     for kind, most in ((labelled, MOST_LABELLED), (~labelled, MOST_OTHERS)):
         rows = np.flatnonzero(kind)
-        chosen = _spread(rows, most)
+        chosen = rows[spread(len(rows), most)]
         keep[chosen], scale[chosen] = True, len(rows) / max(len(chosen), 1)
     kept, scale = log.where(keep), scale[keep]
-    rejected, positive, negative = (
-        column * scale for column in (kept.rejected, kept.positive, kept.negative)
-    )
-    return RoundLog(
-        kept.features, kept.group, kept.acceptance, rejected, positive, negative, kept.prices
-    )
-
-
-def _spread(rows: IntArray, most: int) -> IntArray:
-    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+    names = ("rejected", "positive", "negative")
+    return replace(kept, **{name: getattr(kept, name) * scale for name in names})
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,18 +131,15 @@ class ForetoldPeople:
         each group to agree with its audits.
         """
         past, groups, audits = run.evidence.past, run.groups or (), None
-        wanted = set(groups)
-        known = np.array([value in wanted for value in past.group.tolist()], dtype=bool)
-        inside = _spread(np.flatnonzero(known), MOST_PEOPLE)
+        inside = np.flatnonzero(group_codes(past.group, groups) >= 0)
+        inside = inside[spread(len(inside), MOST_PEOPLE)]
         features, group = past.features[inside], past.group[inside]
         negative = np.clip(regression.negative_probability(features), MARGIN, 1 - MARGIN)
         if run.evidence.audits:
             # the audits end to end; of very many every k-th, each counting for those left out
-            columns = [
-                np.concatenate([getattr(one, name) for one in run.evidence.audits])
-                for name in ("features", "group", "label", "weight")
-            ]
-            rows = _spread(np.arange(len(columns[0])), MOST_LABELLED)
+            names, all_of_them = ("features", "group", "label", "weight"), run.evidence.audits
+            columns = [np.concatenate([getattr(one, n) for one in all_of_them]) for n in names]
+            rows = spread(len(columns[0]), MOST_LABELLED)
             people, theirs, label, weight = (column[rows] for column in columns)
             audits = LabelledSample(people, theirs, label, weight * len(columns[0]) / len(rows))
             seen = np.clip(regression.negative_probability(audits.features), MARGIN, 1 - MARGIN)
@@ -173,9 +161,8 @@ class ForetoldPeople:
         much as IMAGINED audits.
         """
         share, audits = self.weight * IMAGINED / self.weight.sum(), self.labelled
-        count = np.concatenate(
-            [audits.weight, share * (1.0 - self.negative), share * self.negative]
-        )
+        foretold = (share * (1.0 - self.negative), share * self.negative)
+        count = np.concatenate([audits.weight, *foretold])
         features = np.concatenate([audits.features, self.features, self.features])
         group = np.concatenate([audits.group, self.group, self.group])
         label = np.concatenate([audits.label, np.repeat([1, -1], len(self.weight))])
@@ -229,9 +216,8 @@ def _supports(
     rejecting = float(people.weight @ (1.0 - people.negative)) * float(np.mean(prices.false_reject))
     if max(accepting, rejecting) >= CLEARLY * min(accepting, rejecting):
         kappa = 1.0 / TILT if accepting > rejecting else TILT
-        tilted = TransformedLoss(
-            Prices(prices.false_accept, kappa * prices.false_reject), TILT * loss.normaliser
-        )
+        others = Prices(prices.false_accept, kappa * prices.false_reject)
+        tilted = TransformedLoss(others, TILT * loss.normaliser)
         leaning, _ = doubly_robust(replace(log, prices=None), regression, tilted, cap=LIGHT)
         near = fair.at(limits[0]).cheapest(leaning.acceptance_cost).policy
         yield near.hypotheses[int(np.argmax(near.weights))]
@@ -246,26 +232,19 @@ def _standard_error(
     """The standard error of the gap of "accept whoever is worth it": sqrt(sum over two groups of f
     (1 - f) / n), n of them audited.
     """
-    of_accept, of_reject = (
-        float(np.mean(loss.of_false_accept - loss.of_reject)),
-        float(np.mean(loss.of_reject)),
-    )
-    accepts, audits, largest = (
-        people.negative * of_accept < (1.0 - people.negative) * of_reject,
-        people.labelled,
-        0.0,
-    )
+    of_accept = float(np.mean(loss.of_false_accept - loss.of_reject))
+    of_reject = float(np.mean(loss.of_reject))
+    accepts = people.negative * of_accept < (1.0 - people.negative) * of_reject
+    chances, audits = np.stack([1.0 - people.negative, people.negative], axis=1), people.labelled
+    largest = 0.0
     for rate in rates:
-        counted = np.stack([1.0 - people.negative, people.negative], axis=1) @ rate.in_denominator(
-            np.array([1, -1])
-        )
+        counted = chances @ rate.in_denominator(np.array([1, -1]))
         variances = []
         for group in audits.groups:
             here = (people.group == group) * people.weight * counted
             f = min(float(here @ accepts / max(here.sum(), 1e-12)), 1.0)
-            n = float(
-                audits.weight[(audits.group == group) & rate.in_denominator(audits.label)].sum()
-            )
+            audited = (audits.group == group) & rate.in_denominator(audits.label)
+            n = float(audits.weight[audited].sum())
             variances.append(f * (1.0 - f) / max(n, 1.0))
         largest = max(largest, float(np.sqrt(sum(sorted(variances)[-2:]))))
     return largest

@@ -15,6 +15,7 @@ that is i.i.d. while D is fixed, as is h(x) itself.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import log
 from typing import TypeVar
 
@@ -31,7 +32,7 @@ from evenhand.fairness.certificate import (
     DrawCount,
     GapInterval,
     OutsideCount,
-    Scalar,
+    known_label,
     plain_label,
     standard_assumptions,
 )
@@ -125,10 +126,8 @@ class Guarantee:
 
     def pairs(self, groups: tuple[object, ...]) -> list[tuple[Rate, int, int]]:
         """(rate, earlier, later) of each gap, in the order of all intervals."""
-        size = len(groups)
-        return [
-            (rate, j, k) for rate in self.rates for j in range(size) for k in range(j + 1, size)
-        ]
+        pairs = list(combinations(range(len(groups)), 2))
+        return [(rate, earlier, later) for rate in self.rates for earlier, later in pairs]
 
 
 storable(Guarantee, "Promise")
@@ -198,10 +197,8 @@ class WatchedRules:
         for rule, number, since, accepts in watched:
             if cohort.epoch < since:
                 continue
-            always = policy.weight_of(rule) + policy.weight_of(ACCEPT_ALL)
-            chance = np.divide(
-                always, cohort.acceptance, out=np.zeros(len(accepts)), where=cohort.acceptance > 0
-            )
+            always, p = policy.weight_of(rule) + policy.weight_of(ACCEPT_ALL), cohort.acceptance
+            chance = np.divide(always, p, out=np.zeros(len(accepts)), where=p > 0)
             chance = np.where(accepts, np.minimum(chance, 1.0), 0.0)
             kept = self.coins.binomial(cohort.settled.astype(np.int64), chance).astype(np.float64)
             for j, group in enumerate(groups):
@@ -352,13 +349,12 @@ class CertificationRun:
             return
         self.closed.append(place)
         prepared = self.prepared.get(cohort.epoch)
-        judged = self.process is not None and prepared is not None
+        judged = False
         if self.process is not None and prepared is not None:
-            contradictions = self.process.update(cohort, prepared)
+            judged, contradictions = True, self.process.update(cohort, prepared)
             if contradictions:
-                self.broken = (
-                    f"the evidence about {contradictions} hypotheses contradicts itself",
-                )
+                why = f"the evidence about {contradictions} hypotheses contradicts itself"
+                self.broken = (why,)
         audits, billed = self.guarantee.nominates, self.started
         self.evidence.add(cohort, self.groups, billed=billed, judged=judged, audits=audits)
 
@@ -386,11 +382,7 @@ class CertificationRun:
     # starting
 
     def start(
-        self,
-        hypotheses: HypothesisClass,
-        bound: FixedCountBound | None,
-        columns: int,
-        round: int,
+        self, hypotheses: HypothesisClass, bound: FixedCountBound | None, columns: int, round: int
     ) -> None:
         """Fix groups and hypotheses, book delta_r, and begin.
 
@@ -401,21 +393,15 @@ class CertificationRun:
         streams = {"group mix": len(groups) + 1, **{f"labels of {group}": 3 for group in groups}}
         self.monitor = DriftMonitor.start(streams, guarantee.false_alarm(self.number))
         self.watched = WatchedRules(stream(guarantee.seed, "watched", self.number))
-        if guarantee.nominates:
-            betting = BettingBound(groups, guarantee.rates, 0, share, shares=())
-            self.process = BettingProcess(betting, (), betting.start(), guarantee.group_decides)
-            return
-        members = self._members(hypotheses)
-        self.ledger = self.ledger.book(
-            f"life {self.number}: {guarantee.bound} over {len(members)} hypotheses",
-            share,
-            at=round,
-        )
-        if guarantee.bound == "betting":
-            betting = BettingBound(groups, guarantee.rates, len(members), share)
-            self.process = BettingProcess(
-                betting, members, betting.start(), guarantee.group_decides
-            )
+        members = () if guarantee.nominates else self._members(hypotheses)
+        if not guarantee.nominates:
+            what = f"life {self.number}: {guarantee.bound} over {len(members)} hypotheses"
+            self.ledger = self.ledger.book(what, share, at=round)
+        if guarantee.bound in ("betting", "nominate"):
+            shares = () if guarantee.nominates else None
+            betting = BettingBound(groups, guarantee.rates, len(members), share, shares=shares)
+            decides = guarantee.group_decides
+            self.process = BettingProcess(betting, members, betting.start(), decides)
             return
         self.process = AuditProcess(
             bound=bound or AUDIT_BOUNDS[guarantee.bound],
@@ -455,9 +441,8 @@ class CertificationRun:
             if group not in self.groups and self._reserved:
                 self.joined += 1
                 share = inverse_square_share(self._reserved, self.joined)
-                self.ledger = self.ledger.book(
-                    f"life {self.number}: group {group} joins", share, at=round
-                )
+                what = f"life {self.number}: group {group} joins"
+                self.ledger = self.ledger.book(what, share, at=round)
                 self.process.join_group(group, share)
                 self.groups = (*self.groups, group)
 
@@ -465,12 +450,9 @@ class CertificationRun:
         """The finite class that all later rounds are judged by: H itself, or its cuts at the first
         people's values.
         """
-        past = self.evidence.past
-        source = (
-            Stumps(max_bins=CUTS)
-            if isinstance(hypotheses, Stumps) and hypotheses.max_bins is None
-            else hypotheses
-        )
+        past, source = self.evidence.past, hypotheses
+        if isinstance(hypotheses, Stumps) and hypotheses.max_bins is None:
+            source = Stumps(max_bins=CUTS)
         bound = source.bind(past.features, past.group if self.guarantee.group_decides else None)
         if not isinstance(bound, Enumeration):
             raise InvalidInput(
@@ -494,9 +476,8 @@ class CertificationRun:
             for hypothesis in hypotheses:
                 number = len(self.process.members) + 1
                 share = inverse_square_share(self._share, number)
-                self.ledger = self.ledger.book(
-                    f"life {self.number}: nominated hypothesis {number}", share, at=round
-                )
+                what = f"life {self.number}: nominated hypothesis {number}"
+                self.ledger = self.ledger.book(what, share, at=round)
                 self.process.join(hypothesis, share)
         self.nominated_at, self.nominated_labels = float(round), labels
 
@@ -575,7 +556,7 @@ class CertificationRun:
             ),
             valid_until=valid_until,
             groups=named,
-            outside=tuple(OutsideCount(_known(g), int(n)) for g, n in _sorted(self.uncovered)),
+            outside=tuple(OutsideCount(known_label(g), int(n)) for g, n in _sorted(self.uncovered)),
             overruled=_draws(evidence.overruled),
             late_groups=_draws(evidence.late_groups),
             erased=int(evidence.erased),
@@ -622,9 +603,8 @@ class CertificationRun:
         sentences = []
         if self.ended:
             why = "; ".join(self.ended)
-            sentences.append(
-                f"suspended at round {self.began} ({why}); this is life {self.number}."
-            )
+            place = f"suspended at round {self.began} ({why})"
+            sentences.append(f"{place}; this is life {self.number}.")
         for group, rate, have in (
             [] if self.started else self.evidence.missing(self.guarantee.rates, self.wanted)
         ):
@@ -632,18 +612,15 @@ class CertificationRun:
             sentences.append(f"only constants are deployed: group {group!r} has {need}.")
         if self.evidence.unresolved:
             many = f"{self.evidence.unresolved:g} labels"
-            hint = (
-                " If outcomes take time, say how long: maturity=, with at= in decide and observe."
-            )
-            sentences.append(
-                f"{many} had not come when their cohort closed; they count as the worst case."
-                + ("" if self.guarantee.maturity is not None else hint)
-            )
+            said = f"{many} had not come when their cohort closed; they count as the worst case."
+            if self.guarantee.maturity is None:
+                way_out = "say how long: maturity=, with at= in decide and observe."
+                said += f" If outcomes take time, {way_out}"
+            sentences.append(said)
         rare = {value: people for value, people in self.uncovered.items() if value is not None}
         if rare and self.started:
-            named = ", ".join(
-                f"{value!r} ({people:g})" for value, people in list(rare.items())[:MOST_NAMED]
-            )
+            some = list(rare.items())[:MOST_NAMED]
+            named = ", ".join(f"{value!r} ({people:g})" for value, people in some)
             law = "they are not among the groups of the promise"
             if self._reserved:
                 law = (
@@ -669,10 +646,8 @@ def labelled_groups(policy: Mixture, groups: tuple[Group, ...]) -> BoolArray:
     """
     everybody = policy.weight_of(ACCEPT_ALL) > 0
     decides = policy.group_use == "decide"
-    return np.array(
-        [everybody or (decides and policy.weight_of(GroupClassifier(g)) > 0) for g in groups],
-        dtype=bool,
-    )
+    own = [decides and policy.weight_of(GroupClassifier(group)) > 0 for group in groups]
+    return np.array(own, dtype=bool) | everybody
 
 
 def is_constant(hypothesis: Hypothesis) -> bool:
@@ -682,11 +657,7 @@ def is_constant(hypothesis: Hypothesis) -> bool:
 
 
 def _draws(counts: GroupCounts) -> tuple[DrawCount, ...]:
-    return tuple(DrawCount(_known(g), accept, int(n)) for (g, accept), n in _sorted(counts))
-
-
-def _known(group: Group) -> Scalar | None:
-    return None if group is None else plain_label(group)
+    return tuple(DrawCount(known_label(g), accept, int(n)) for (g, accept), n in _sorted(counts))
 
 
 def _sorted(counts: Mapping[Key, float]) -> list[tuple[Key, float]]:

@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.errors import CannotEstimateRate
-from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_logistic_outcomes
 from evenhand.fairness import GapConstraints
 from evenhand.fairness.rates import Rate, as_rates
@@ -148,12 +147,7 @@ class _ScoreLearner(EpochLearner):
         self.rates = as_rates(rate)
         self.allowed_gap = self.comparator_gap = allowed_gap
         settings = {"rate": rate, "allowed_gap": allowed_gap, **own, "prices": prices, "seed": seed}
-        super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use="certify_only",
-            seed=seed,
-            settings=settings,
-        )
+        super().__init__(prices=prices, seed=seed, settings=settings)
 
 
 class SemiLogistic(_ScoreLearner):
@@ -204,17 +198,7 @@ class SemiLogistic(_ScoreLearner):
         seen = log.where(log.accepted > 0)
         rows = np.unique(np.linspace(0, len(seen) - 1, min(len(seen), MOST_ROWS)).astype(int))
         seen = seen.where(np.isin(np.arange(len(seen)), rows))
-        # features with mean 0 and variance 1, constant columns as they are, and a 1 at their end
-        mean, spread = seen.features.mean(axis=0), seen.features.std(axis=0)
-        scale = np.where(spread > 0, spread, 1.0)
-        standard = np.column_stack([(seen.features - mean) / scale, np.ones(len(seen))])
-        weights = _ascend(standard, *self._utility_and_gaps(seen), self.penalty)
-        direction = weights[:-1] / scale
-        policy = random_cutoff(direction, float(weights[-1] - direction @ mean), semi_logistic)
-        return Epoch(number, "policy", round, length, policy, oracle_calls=1)
-
-    def _utility_and_gaps(self, seen: RoundLog) -> tuple[FloatArray, FloatArray]:
-        """The rows' weighted utility, and for each gap a channel: gap = channel . pi."""
+        # the rows' weighted utility, and for each gap a channel: gap = channel . pi
         weight = np.minimum(1.0 / seen.acceptance, WEIGHT_CAP)
         prices = seen.prices or self.loss.prices
         gain, cost = seen.positive * prices.false_reject, seen.negative * prices.false_accept
@@ -230,9 +214,18 @@ class SemiLogistic(_ScoreLearner):
         try:
             constraints = GapConstraints.on(self.rates, sample)
         except CannotEstimateRate:
-            return utility, np.zeros((1, len(seen)))
-        both = constraints.pairs @ constraints.channels
-        return utility, both[:, : len(seen)] + both[:, len(seen) :]
+            channels = np.zeros((1, len(seen)))
+        else:
+            both = constraints.pairs @ constraints.channels
+            channels = both[:, : len(seen)] + both[:, len(seen) :]
+        # features with mean 0 and variance 1, constant columns as they are, and a 1 at their end
+        mean, spread = seen.features.mean(axis=0), seen.features.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        standard = np.column_stack([(seen.features - mean) / scale, np.ones(len(seen))])
+        weights = _ascend(standard, utility, channels, self.penalty)
+        direction = weights[:-1] / scale
+        policy = random_cutoff(direction, float(weights[-1] - direction @ mean), semi_logistic)
+        return Epoch(number, "policy", round, length, policy, oracle_calls=1)
 
 
 def _ascend(
@@ -249,9 +242,8 @@ def _ascend(
         pull = utility - (penalty / len(gaps)) * (gaps @ channels)
         slope = rows.T @ (pull * chance * (1.0 - chance)) - SHRINKING * weights
         first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
-        weights = weights + STEP * (first / (1 - 0.9**step)) / (
-            np.sqrt(second / (1 - 0.999**step)) + 1e-8
-        )
+        spread = np.sqrt(second / (1 - 0.999**step)) + 1e-8
+        weights = weights + STEP * (first / (1 - 0.9**step)) / spread
     return weights
 
 
@@ -304,9 +296,8 @@ class ExploreExploit(_ScoreLearner):
         # Accept the best while their expected false positives allow it; of the rest accept as many
         # as the bound leaves room for.
         # the chance of a bad outcome at which accepting and rejecting cost the same
-        fa, fr = (
-            float(np.mean(price)) for price in (self.prices.false_accept, self.prices.false_reject)
-        )
+        fa = float(np.mean(self.prices.false_accept))
+        fr = float(np.mean(self.prices.false_reject))
         bad = np.sort(model.negative_probability(log.features))
         share = np.cumsum(bad) / np.arange(1, len(bad) + 1)
         inside = int(np.sum((share <= self.false_discoveries) & (bad <= fr / (fa + fr))))

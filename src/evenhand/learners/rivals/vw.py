@@ -87,7 +87,6 @@ class VwBandit(EpochLearner):
         prices: Prices | None = None,
         seed: int | None = None,
     ) -> None:
-        settings = {"rate": rate, "exploration": exploration, "epsilon": epsilon}
         if exploration not in ("epsilon-greedy", "squarecb"):
             raise InvalidInput(
                 f'exploration is {exploration!r}; it is "epsilon-greedy" or "squarecb".'
@@ -96,12 +95,9 @@ class VwBandit(EpochLearner):
         explore = f"--epsilon {epsilon}" if exploration == "epsilon-greedy" else "--squarecb"
         self.arguments = f"--cb_explore_adf {explore} --cb_type mtr -q sa --quiet --random_seed 1"
         self._workspace: VwWorkspace | None = None
-        super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use="certify_only",
-            seed=seed,
-            settings={**settings, "prices": prices, "seed": seed},
-        )
+        settings = {"rate": rate, "exploration": exploration, "epsilon": epsilon}
+        own = {**settings, "prices": prices, "seed": seed}
+        super().__init__(prices=prices, seed=seed, settings=own)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Refuse: the state of the learner is VW's own.
@@ -134,10 +130,7 @@ class VwBandit(EpochLearner):
     def _collect(self) -> bool:
         harvest = self.state.book.harvest()
         for _, log in harvest:
-            priced, p = self.loss.priced(log.prices), log.acceptance
-            wrong, reject = (
-                np.broadcast_to(v, (len(log),)) for v in (priced.of_false_accept, priced.of_reject)
-            )
+            p, (wrong, reject) = log.acceptance, self.loss.per_row(log.prices, len(log))
             for i, shared in enumerate(as_examples(log.features)):
                 for times, accepted, cost, chance in (
                     (log.rejected[i], False, reject[i], 1.0 - p[i]),
