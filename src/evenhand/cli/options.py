@@ -1,5 +1,6 @@
 """Options that several commands share, and the problem that a table and its options describe."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,7 +19,6 @@ from evenhand.tables import (
     Misleading,
     Table,
     misleading,
-    number,
     read_table,
 )
 from evenhand.tables.column import DATES
@@ -28,7 +28,6 @@ from evenhand.words import (
     FloatArray,
     GroupArray,
     LabelledSample,
-    Prices,
 )
 
 
@@ -405,22 +404,24 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
         "false_accept": request.price_false_accept,
         "false_reject": request.price_false_reject,
     }
-    values = {name: number(price) for name, price in prices.items()}
-    frame = request.read(tuple(prices[name] for name, value in values.items() if value is None))
+    costs: dict[str, float | FloatArray] = {}
+    for name, price in prices.items():
+        with contextlib.suppress(ValueError):  # the name of a column
+            costs[name] = float(price)
+    priced = any(costs.get(name) != 1.0 for name in prices)
+    frame = request.read(tuple(price for name, price in prices.items() if name not in costs))
     table, held = frame.encoded(), None
     chosen: slice | BoolArray = slice(None)
     if request.holdout is not None:
         chosen = ~held_out(table.group, request.holdout, request.seed)
         table, held = table.rows(chosen), table.rows(~chosen).sample
-    sample = table.sample
-    costs: dict[str, float | FloatArray] = {
-        name: frame.frame.finite(prices[name])[chosen] if value is None else value
-        for name, value in values.items()
-    }
+    for name in prices.keys() - costs.keys():
+        costs[name] = frame.frame.finite(prices[name])[chosen]
+    warnings, sample = misleading(table, frame.group_name), table.sample
     per_group = request.kind == "thresholds" and request.group_use == "decide"
     return TableProblem(
         source=Path(request.data).name,
-        problem=Prices(**costs).problem(sample.features, sample.group, sample.label),
+        problem=sample.problem(**costs),
         sample=sample,
         hypotheses=ScoreThresholds(per_group=True) if per_group else CLASSES[request.kind](),
         kind=request.kind,
@@ -432,10 +433,10 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
         good=frame.good,
         group=frame.group_name,
         prices=prices,
-        priced=any(value != 1.0 for value in values.values()),
+        priced=priced,
         dropped=frame.dropped,
         missing=frame.missing,
-        warnings=misleading(table, frame.group_name),
+        warnings=warnings,
         held=held,
     )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import compress
 
 import numpy as np
@@ -20,7 +21,6 @@ from evenhand.words import (
     GroupArray,
     IntArray,
     LabelledSample,
-    Prices,
 )
 
 MOST_CATEGORIES = 50
@@ -350,7 +350,7 @@ class Table:
         head = f"<Table {self.name!r}: {len(self):,} people, {good}; groups: {groups}>"
         return _listed_columns(head, columns, len(self.names))
 
-    @property
+    @cached_property
     def sample(self) -> LabelledSample:
         """The rows on which rates are measured."""
         return LabelledSample(self.features, self.group, self.label)
@@ -358,7 +358,7 @@ class Table:
     @property
     def problem(self) -> CostSensitiveProblem:
         """The same rows with the price 1 for every error."""
-        return Prices().problem(self.features, self.group, self.label)
+        return self.sample.problem()
 
     @property
     def figures(self) -> tuple[GroupFigures, ...]:
