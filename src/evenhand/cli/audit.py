@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import JSON_OPTION, option
+from evenhand.cli.options import JSON_OPTION, flag, option
 
 if TYPE_CHECKING:
     from evenhand.ledger import Ledger
@@ -116,11 +116,7 @@ def _chosen(
             "A head that was published before.",
             click.Path(exists=True, path_type=Path),
         ),
-        option(
-            "--deep",
-            "Also open every sealed field, and recompute draws and acceptances.",
-            is_flag=True,
-        ),
+        flag("--deep", "Also open every sealed field, and recompute draws and acceptances."),
         option(
             "--witness witnesses PLACE",
             "A witness's file, directory or URL; may be repeated.",
@@ -354,10 +350,9 @@ def plan_windows_command(settings: "Settings", by: str, days: float, note: str) 
         CONFIG,
         BY,
         WHY,
-        option(
+        flag(
             "--replicas-restarted",
             "Every replica has been restarted with the new root in its keyring; PostgreSQL only.",
-            is_flag=True,
         ),
     ],
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, POSITIVE, command_words, option
+from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, POSITIVE, command_words, flag, option
 from evenhand.cli.simulate import PLAY_OPTIONS, Play
 from evenhand.contracts import Environment, Json
 from evenhand.errors import InvalidInput
@@ -40,10 +40,8 @@ if TYPE_CHECKING:
             "Processes; the results do not depend on it.  [default: one per core]",
             POSITIVE,
         ),
-        option(
-            "--tradeoff",
-            "Also measure what longer exploration buys, from rounds/10 to 10 rounds.",
-            is_flag=True,
+        flag(
+            "--tradeoff", "Also measure what longer exploration buys, from rounds/10 to 10 rounds."
         ),
         option(
             "--out DIR",

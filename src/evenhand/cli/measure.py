@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.options import FILE_OPTIONS, JSON_OPTION, RATE_NAME, file_reading, option, split
+from evenhand.cli.options import (
+    FILE_OPTIONS,
+    JSON_OPTION,
+    RATE_NAME,
+    file_reading,
+    flag,
+    option,
+    split,
+)
 from evenhand.contracts import Params
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
@@ -41,7 +49,7 @@ if TYPE_CHECKING:
         option(
             "--delta", "All intervals hold at once with probability 1 - delta.", float, default=0.05
         ),
-        option("--drop-missing", "Leave out rows without a decision or a group.", is_flag=True),
+        flag("--drop-missing", "Leave out rows without a decision or a group."),
         *FILE_OPTIONS,
         JSON_OPTION,
     ],

@@ -12,9 +12,12 @@ from evenhand.cli.options import (
     JSON_FILE,
     JSON_OPTION,
     MANY_RATES,
+    NATURAL,
+    POSITIVE,
     PROBLEM_OPTIONS,
     TABLE_OPTIONS,
     TableProblem,
+    option,
     table_problem,
 )
 from evenhand.contracts import Json
@@ -31,26 +34,21 @@ if TYPE_CHECKING:
         *TABLE_OPTIONS,
         MANY_RATES,
         *PROBLEM_OPTIONS,
-        click.Option(
-            ["--method"],
-            type=click.Choice(("column-generation", "saddle-point")),
+        option(
+            "--method",
+            "The solver; saddle-point is the paper's recipe.",
+            click.Choice(("column-generation", "saddle-point")),
             default="column-generation",
-            help="The solver; saddle-point is the paper's recipe.",
         ),
-        click.Option(
-            ["--max-calls"], type=click.IntRange(min=1), help="Stop after this many oracle calls."
+        option("--max-calls", "Stop after this many oracle calls.", POSITIVE),
+        option(
+            "--holdout SHARE",
+            "Hold out this share of every group, choose the policy on the rest, and test it on "
+            "them.",
+            float,
         ),
-        click.Option(
-            ["--holdout"],
-            type=float,
-            metavar="SHARE",
-            help="Hold out this share of every group, choose the policy on the rest, and test it "
-            "on them.",
-        ),
-        click.Option(["--seed"], type=click.IntRange(min=0), default=0, help="Who is held out."),
-        click.Option(
-            ["--out"], type=JSON_FILE, metavar="POLICY.JSON", help="Save the policy as plain JSON."
-        ),
+        option("--seed", "Who is held out.", NATURAL, default=0),
+        option("--out POLICY.JSON", "Save the policy as plain JSON.", JSON_FILE),
         JSON_OPTION,
     ],
 )
@@ -119,15 +117,15 @@ def present(
     if document is not None:
         figures = policy_document(task, solution)
         if task.held is not None:
-            from evenhand.cli import holdout
+            from evenhand.cli.apply import test_document
 
             file, measured = test_held(task, task.held, solution)
-            figures["holdout"] = holdout.figures(file, measured, task.limit, task.source, [])
+            figures["holdout"] = test_document(file, measured, task.limit, task.source, [])
         if show.emit(document, figures):
             return
     show.show_solution(task, solution)
     if task.held is not None:
-        from evenhand.cli.holdout import show_test
+        from evenhand.cli.apply import show_test
 
         screen = show.console()
         screen.print(show.heading(f"\nOn the {len(task.held):,} people who were held out"))
