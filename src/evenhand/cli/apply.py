@@ -21,6 +21,7 @@ from evenhand.cli.options import (
     option,
     split,
 )
+from evenhand.cli.show import console, emit, heading, show_lines
 from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput
 from evenhand.tables import (
@@ -79,7 +80,6 @@ def command(policy: str, data: str, out: Path, document: str | None, **options: 
     A mixture decides with a coin: `probability` is that of being accepted, `decision` (1 or 0) is
     the draw with --seed.
     """
-    from evenhand.cli.show import console, emit, heading, show_lines
     from evenhand.evaluation import PolicyFile
 
     file = PolicyFile.read(policy)
@@ -217,7 +217,6 @@ def test(policy: str, data: str, document: str | None, **options: Any) -> None:
       measure   decisions that were made, by whatever means; outcomes may be missing
       evaluate  what another policy would have cost, from a log with probabilities
     """
-    from evenhand.cli.show import console, emit, heading, show_lines
     from evenhand.evaluation import PolicyFile, measure_policy
 
     file = PolicyFile.read(policy)
@@ -306,7 +305,6 @@ def show_test(
 ) -> None:
     """Rates with intervals, the gap against its limit, and the cost beside the old one."""
     from evenhand.cli.measure import show_rate
-    from evenhand.cli.show import heading, show_lines
 
     limited = file.document.get("limited_rates", ["FPR"])
     sure = 1 - measured.failure_probability

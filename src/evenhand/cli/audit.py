@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli.options import JSON_OPTION, flag, option
+from evenhand.cli.show import emit
+from evenhand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from evenhand.ledger import Ledger
@@ -87,7 +89,6 @@ def _chosen(
     end: datetime | None,
 ) -> "tuple[Product, Period]":
     """The product and the days that the options name."""
-    from evenhand.errors import InvalidInput
     from evenhand.service.audit_pack import Period
 
     chosen = [
@@ -133,7 +134,6 @@ def verify_command(
     document: str | None,
 ) -> None:
     """Find any edit, deletion, reordering or truncation of the ledger."""
-    from evenhand.cli.show import emit
     from evenhand.hypotheses.models import trusting
     from evenhand.ledger import SignedHead, verify
     from evenhand.ledger.witness import read_entries
@@ -182,7 +182,6 @@ def proof_command(
     """A proof for one applicant that the decision with this KEY is in the ledger."""
     import os
 
-    from evenhand.errors import InvalidInput
     from evenhand.ledger.merkle import proof_of_decision
 
     tenants = {product.tenant for product in settings.products}
@@ -208,7 +207,6 @@ def proof_command(
 )
 def pack_command(settings: "Settings", out: Path, reveal: str | None, **which: Any) -> None:
     """Everything that an auditor needs, in one directory, with a verifier that needs no package."""
-    from evenhand.errors import InvalidInput
     from evenhand.service.audit_pack import pack
 
     with _ledger(settings) as (ledger, itself):
@@ -365,7 +363,6 @@ def rotate_root_command(settings: "Settings", by: str, note: str, replicas_resta
     """
     import os
 
-    from evenhand.errors import InvalidInput
     from evenhand.service.server import open_keyring
 
     is_file = not settings.keyring.startswith(("env:", "command:"))

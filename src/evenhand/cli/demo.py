@@ -25,6 +25,20 @@ from typing import TYPE_CHECKING
 import click
 
 from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, TableProblem, option, table_problem
+from evenhand.cli.show import (
+    IN_SAMPLE,
+    as_json,
+    console,
+    emit,
+    heading,
+    measured_rates,
+    optimality,
+    per_person,
+    show_lines,
+    show_policy,
+    show_task,
+    write_json,
+)
 from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
@@ -127,7 +141,6 @@ def command(out: Path, seeds: int, document: str | None) -> None:
     The table is invented (its recipe is in evenhand/cli/demo.py), and the demo needs nothing else.
     """
     from evenhand.cli.frontier import parse_limits, trace
-    from evenhand.cli.show import as_json, console, emit
     from evenhand.cli.solve import policy_document, save_policy, solve
 
     out.mkdir(parents=True, exist_ok=True)
@@ -154,16 +167,12 @@ def command(out: Path, seeds: int, document: str | None) -> None:
 
 
 def _rates_in_words(task: TableProblem, solution: "FairSolution") -> str:
-    from evenhand.cli.show import measured_rates
-
     rates = measured_rates(task, solution)["FPR"]
     return " and ".join(f"{rate:.0%} of group {group}" for group, rate in rates.items())
 
 
 def tell_the_problem(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """What goes wrong without a limit."""
-    from evenhand.cli.show import heading, per_person, show_task
-
     rule = solution.policy.hypotheses[0].describe(task.table.names)
     out.print(heading("1. A lender, two groups, and a rule that looks reasonable\n"))
     show_task(out, task)
@@ -178,8 +187,6 @@ def tell_the_problem(out: "Console", task: TableProblem, solution: "FairSolution
 
 def tell_the_answer(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """The mixture within the limit."""
-    from evenhand.cli.show import heading, optimality, per_person, show_policy
-
     out.print(heading(f"2. Now the gap may be {LIMIT:g} at most"))
     show_policy(out, task, solution)
     out.print(
@@ -195,7 +202,6 @@ def tell_the_price(
 ) -> Path | None:
     """The cost of fairness over a few limits, and the picture; without matplotlib there is none."""
     from evenhand.cli.frontier import draw, show_frontier
-    from evenhand.cli.show import IN_SAMPLE, heading
 
     out.print(heading("3. And other limits?"))
     some = [i for i, limit in enumerate(traced.limits) if round(float(limit) * 1000) % 50 == 0]
@@ -217,7 +223,6 @@ def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
     write the report; its path, or None where no figure can be drawn.
     """
     from evenhand.cli.compare import CompareRequest, run, show_comparison, write
-    from evenhand.cli.show import heading, show_lines
     from evenhand.cli.simulate import Play
     from evenhand.report.pages import findings
 
@@ -254,7 +259,6 @@ def tell_the_certificate(out: "Console", folder: Path) -> tuple[Path, Path | Non
     from rich.text import Text
 
     from evenhand import CertifiedLearner, FalsePositiveRate, environments
-    from evenhand.cli.show import heading, write_json
     from evenhand.report import certified_run_figure, save_figure
     from evenhand.simulate import simulate, trail
 
@@ -305,8 +309,6 @@ def tell_the_milestones(out: "Console", followed: "Trail", worst_gap: float) -> 
 
 def tell_the_paths(out: "Console", paths: dict[str, Path | None]) -> None:
     """What was written, and what to type next."""
-    from evenhand.cli.show import heading
-
     out.print(heading(f"\n{6 if 'the report' in paths else 4}. Yours to look at"))
     for name, path in paths.items():
         if path is not None:

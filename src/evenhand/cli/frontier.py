@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from evenhand.cli import show
 from evenhand.cli.options import (
     CSV_FILE,
     JSON_OPTION,
@@ -20,6 +21,7 @@ from evenhand.cli.options import (
     option,
     table_problem,
 )
+from evenhand.cli.show import HOLDS, cost_name, grid, heading, money, notes_of, per_person, progress
 from evenhand.contracts import Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.oracle import require_limit
@@ -66,7 +68,6 @@ def command(
       evenhand frontier loans.csv --label repaid --good yes --group sex \\
           --rate fpr --limit 0.05 --limits 0:0.3:31 --out frontier.png --table frontier.csv
     """
-    from evenhand.cli import show
     from evenhand.report.drawing import require
 
     require("matplotlib")  # before the work, not after
@@ -111,7 +112,6 @@ def parse_limits(text: str, limit: float) -> FloatArray:
 
 def trace(task: TableProblem, grid: FloatArray) -> "Frontier":
     """Solve at every limit, with a bar on stderr."""
-    from evenhand.cli.show import progress
     from evenhand.faircsc import frontier
 
     groups = task.sample.groups
@@ -155,8 +155,6 @@ def frontier_document(
     task: TableProblem, traced: "Frontier", out: Path, table: Path | None
 ) -> Json:
     """The figures behind the picture."""
-    from evenhand.cli.show import notes_of, per_person
-
     sample = task.sample
     prices = traced.price_of_fairness
     return {
@@ -185,8 +183,6 @@ def frontier_document(
 
 def save_table(task: TableProblem, traced: "Frontier", path: Path) -> None:
     """One line per limit."""
-    from evenhand.cli.show import cost_name, per_person
-
     name, prices = cost_name(task).replace(" ", "_"), traced.price_of_fairness
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -258,8 +254,6 @@ def show_frontier(out: "Console", task: TableProblem, frontier: "Frontier") -> N
     """limit -> cost, what fairness costs, the mixture in short; limits that change nothing any more
     share one row.
     """
-    from evenhand.cli.show import HOLDS, cost_name, grid, heading, money
-
     rules = RuleBook(task.table.names)
     cost = cost_name(task).replace(" ", "\n", 1)
     table = grid(">limit", f">{cost}", ">price of\nfairness", ">gap", "~mixture")

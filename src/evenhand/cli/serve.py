@@ -18,6 +18,8 @@ import click
 
 from evenhand.cli.audit import CONFIG, OLD_FILE
 from evenhand.cli.options import JSON_OPTION, flag, option
+from evenhand.cli.show import emit
+from evenhand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from evenhand.service import LedgerKeys, Settings
@@ -145,7 +147,6 @@ def train(settings: "Settings", product: str | None, now: bool) -> None:
     Example
       evenhand train --config service.toml --now
     """
-    from evenhand.errors import InvalidInput
     from evenhand.ledger import SystemClock
     from evenhand.service import Trainer
     from evenhand.service.server import open_ledger
@@ -197,7 +198,6 @@ def show_command(settings: "Settings") -> None:
 @db.command("grant", params=[CONFIG, click.Argument(["role"])])
 def grant_command(settings: "Settings", role: str) -> None:
     """Let ROLE append to the ledger, and nothing else; the settings name the owner's URL."""
-    from evenhand.errors import InvalidInput
     from evenhand.ledger.postgres import grant
 
     if "://" not in settings.ledger:
@@ -249,8 +249,6 @@ def _by(by: str | None) -> str:
 
 
 def _tenant(settings: "Settings", tenant: str | None) -> str:
-    from evenhand.errors import InvalidInput
-
     known = list(dict.fromkeys(product.tenant for product in settings.products))
     if tenant is None and len(known) == 1:
         return known[0]
@@ -296,8 +294,6 @@ def create(
 )
 def list_keys(settings: "Settings", tenant: str | None, document: str | None) -> None:
     """List the keys, revoked ones too, without what opens."""
-    from evenhand.cli.show import emit
-
     everybody = dict.fromkeys(product.tenant for product in settings.products)
     tenants = everybody if tenant is None else [_tenant(settings, tenant)]
     with _opened(settings) as opened:

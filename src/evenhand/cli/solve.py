@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from evenhand.cli import show
 from evenhand.cli.options import (
     JSON_FILE,
     JSON_OPTION,
@@ -87,10 +88,9 @@ def solve(
     task: TableProblem, method: str = "column-generation", max_calls: int | None = None
 ) -> "FairSolution":
     """Solve, with a counter of oracle calls on stderr."""
-    from evenhand.cli.show import progress
     from evenhand.faircsc import solve_fair
 
-    with progress("oracle calls", max_calls) as count:
+    with show.progress("oracle calls", max_calls) as count:
         return solve_fair(
             task.problem,
             task.hypotheses,
@@ -110,8 +110,6 @@ def present(
     """Save the policy, then print it as JSON or show it, with what is measured on the people who
     were held out.
     """
-    from evenhand.cli import show
-
     if out is not None:
         save_policy(task, solution, out)
     if document is not None:
@@ -150,15 +148,12 @@ def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> Non
     `evenhand.policy_from_json(document["policy"])` reads the policy back, and `evenhand apply` and
     `evenhand test` follow its recipe on new tables.
     """
-    from evenhand.cli import show
-
     show.write_json(path, policy_document(task, solution), indent=2)
 
 
 def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
     """The document of `save_policy`."""
     from evenhand import __version__
-    from evenhand.cli import show
     from evenhand.tables import recipe_to_json
 
     table, lower = task.table, solution.lower_bound

@@ -462,15 +462,15 @@ def cut_totals(
                 sums[code, 1] += channels[1, i]
         for c in range(len(channels)):
             total = 0.0
-            for code in range(high - low - 1, 0, -1):
-                total += sums[code, c]
-                above[c, low - j + code - 1] = total
+            for at in range(high - low - 1, 0, -1):
+                total += sums[at, c]
+                above[c, low - j + at - 1] = total
             if j == 0:
                 everybody[c] = total + sums[0, c]
             total = 0.0
-            for code in range(1, high - low):
-                total += sums[code - 1, c]
-                below[c, low - j + code - 1] = total
+            for at in range(1, high - low):
+                total += sums[at - 1, c]
+                below[c, low - j + at - 1] = total
 
 
 @dataclass(frozen=True, eq=False)
