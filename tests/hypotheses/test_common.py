@@ -4,17 +4,17 @@ import pytest
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.hypotheses.common import (
     checked_channels,
-    checked_rows,
     column_name,
     first_minimum,
     require_columns,
 )
+from evenhand.words import as_features
 
 
 def test_rows_and_columns_are_needed():
     for shape in ((0, 2), (2, 0)):
         with pytest.raises(InvalidInput, match="at least one row and one column"):
-            checked_rows(np.zeros(shape))
+            as_features(np.zeros(shape), may_be_empty=False)
     with pytest.raises(InvalidInput, match=r'"a rule" was found on 2 columns'):
         require_columns(np.zeros((1, 3)), 2, "a rule")
 

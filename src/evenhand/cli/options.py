@@ -349,10 +349,7 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
     """
     request = TableRequest.of(options)
     names = (request.rate,) if isinstance(request.rate, str) else request.rate
-    prices = {
-        "false_accept": request.price_false_accept,
-        "false_reject": request.price_false_reject,
-    }
+    prices = {name: getattr(request, f"price_{name}") for name in ("false_accept", "false_reject")}
     costs: dict[str, float | FloatArray] = {}
     for name, price in prices.items():
         with contextlib.suppress(ValueError):  # the name of a column

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.words import FloatArray, GroupArray, as_features, as_group, as_numbers
+from evenhand.words import FloatArray, GroupArray, as_group
 
 TIE = 1e-13
 """Totals that differ by less than TIE * sum|cost| are equal: rounding must not decide between
@@ -14,21 +14,6 @@ hypotheses.
 
 
 GROUP_HINT = 'pass group=..., and choose group_use="decide" if the group may influence decisions.'
-
-
-def checked_rows(features: FloatArray) -> FloatArray:
-    """(rows, columns), finite, at least one of each."""
-    rows = as_features(features)
-    if 0 in rows.shape:
-        raise InvalidInput(
-            f"features has shape {rows.shape}; at least one row and one column are needed."
-        )
-    return rows
-
-
-def checked_costs(acceptance_cost: FloatArray, rows: int) -> FloatArray:
-    """(rows,) finite."""
-    return as_numbers(acceptance_cost, rows, "acceptance_cost")
 
 
 def checked_channels(channels: FloatArray, rows: int) -> FloatArray:

@@ -21,8 +21,6 @@ from evenhand.computing import one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition, RowOracle
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, UnsuitableEstimator
 from evenhand.hypotheses.common import (
-    checked_costs,
-    checked_rows,
     column_name,
     require_columns,
 )
@@ -31,7 +29,7 @@ from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
 from evenhand.hypotheses.models import StoredModel, load_model, store_model
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.schema import Schema
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
 
 MOST_PATHS = 6
 """So many accepting paths of a tree are told in words."""
@@ -310,7 +308,7 @@ class Estimator(HypothesisClass):
         return replace(self, schema=schema)
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         if self.schema is not None:
             self.schema.checked(rows)
         order = np.lexsort(rows.T[::-1])
@@ -368,7 +366,7 @@ class _BoundEstimator:
 
     def _fitted(self, acceptance_cost: FloatArray) -> Any:
         """The fitted model; a constant where all costs have one sign."""
-        cost = checked_costs(acceptance_cost, len(self.rows))
+        cost = as_numbers(acceptance_cost, len(self.rows), "acceptance_cost")
         order = self.order if self.rank is None else np.lexsort((cost, self.rank))
         weight = normalised(np.abs(cost[order]))
         order, weight = order[weight > 0], weight[weight > 0]

@@ -19,12 +19,10 @@ from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, P
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.common import (
     checked_channels,
-    checked_costs,
-    checked_rows,
     first_minimum,
     require_group,
 )
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
 
 Rule = Callable[[FloatArray, GroupArray | None], BoolArray]
 
@@ -300,7 +298,7 @@ class FiniteClass(HypothesisClass):
         return min(self.log_size, rows * math.log(2.0))
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         shown = require_group(group, len(rows), "this FiniteClass") if self.uses_group else None
         if self._table is None:
             members = self._listed
@@ -340,7 +338,7 @@ class _BoundMatrix:
         return out
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = checked_costs(acceptance_cost, len(self.context))
+        cost = as_numbers(acceptance_cost, len(self.context), "acceptance_cost")
         return self.hypothesis(first_minimum(self.totals(cost[np.newaxis])[0], cost))
 
 

@@ -27,14 +27,12 @@ from evenhand.computing import compiled, one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses.common import (
-    checked_costs,
-    checked_rows,
     column_name,
     require_columns,
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Cuts
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
 
 WORTH_A_CALL = 20_000
 """Products that compiled code is called for, where it has been loaded."""
@@ -240,7 +238,7 @@ class Linear(HypothesisClass):
         return log_sauer(rows, columns + 1)
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> "_BoundLinear":
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         with one_blas_thread():
             back = whitener(rows)
             first, index = distinct_rows(rows)
@@ -325,7 +323,7 @@ class _BoundLinear:
         """The costs, the direction, and its cuts of the distinct rows; where all costs have one
         sign, a score that is the same for all.
         """
-        cost = checked_costs(acceptance_cost, len(self.index))
+        cost = as_numbers(acceptance_cost, len(self.index), "acceptance_cost")
         one_sided = (cost <= 0).all() or (cost >= 0).all()
         weights = (0.0,) * self.rows.shape[1] if one_sided else self.direction(cost)
         return cost, weights, Cuts.on(self.scores(weights))

@@ -21,15 +21,22 @@ from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, P
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.common import (
     checked_channels,
-    checked_costs,
-    checked_rows,
     column_name,
     first_minimum,
     require_columns,
     require_group,
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, distinct_groups
+from evenhand.words import (
+    BoolArray,
+    FloatArray,
+    Group,
+    GroupArray,
+    IntArray,
+    as_features,
+    as_numbers,
+    distinct_groups,
+)
 
 Codes = NDArray[np.uint8 | np.uint16 | np.int32]
 """The bin of each row in each column, in the smallest kind of number that tells them apart."""
@@ -288,7 +295,7 @@ class ScoreThresholds(HypothesisClass):
             )
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         self.check_rows(rows)
         if not self.per_group:
             return _BoundThresholds(Cuts.on(rows[:, self.column]), self.column, rows.shape[1])
@@ -312,7 +319,7 @@ class _BoundThresholds:
         return self.cuts.totals(checked_channels(channels, len(self.cuts.codes)))
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = checked_costs(acceptance_cost, len(self.cuts.codes))
+        cost = as_numbers(acceptance_cost, len(self.cuts.codes), "acceptance_cost")
         return self.hypothesis(self.cuts.cheapest(cost))
 
     def hypothesis(self, member: int) -> Hypothesis:
@@ -331,7 +338,7 @@ class _BoundPerGroup:
     columns: int
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = checked_costs(acceptance_cost, self.rows)
+        cost = as_numbers(acceptance_cost, self.rows, "acceptance_cost")
 
         def cheapest(cuts: Cuts, where: IntArray) -> Hypothesis:
             bound = _BoundThresholds(cuts, self.column, self.columns)
@@ -389,7 +396,7 @@ class Stumps(HypothesisClass):
         return math.log(2 + 2 * columns * (max(rows, 1) - 1))
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         # the lowest value of each bin, ascending, all of them observed; one bin per distinct value
         # if these are few; and the bin of each row
         edges: list[FloatArray] = []
@@ -500,7 +507,7 @@ class _BoundStumps:
         return out
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = checked_costs(acceptance_cost, len(self.codes))
+        cost = as_numbers(acceptance_cost, len(self.codes), "acceptance_cost")
         return self.hypothesis(first_minimum(self.totals(cost[np.newaxis])[0], cost))
 
     def hypothesis(self, member: int) -> Hypothesis:
