@@ -128,9 +128,7 @@ def as_known_groups(value: object, rows: int) -> GroupArray:
             return array
         blank = [row for row, text in enumerate(array.tolist()) if not text.strip()]
         return array if not blank else _without(array, blank)
-    if array.dtype.kind in "biu":
-        return array
-    if array.dtype.kind == "f" and np.isfinite(array).all():
+    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and np.isfinite(array).all()):
         return array
     unknown = []
     for row, label in enumerate(array.tolist()):

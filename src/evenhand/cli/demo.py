@@ -37,6 +37,7 @@ from evenhand.cli.show import (
     show_lines,
     show_policy,
     show_task,
+    solve,
     write_json,
 )
 from evenhand.errors import EvenhandError
@@ -141,7 +142,7 @@ def command(out: Path, seeds: int, document: str | None) -> None:
     The table is invented (its recipe is in evenhand/cli/demo.py), and the demo needs nothing else.
     """
     from evenhand.cli.frontier import parse_limits, trace
-    from evenhand.cli.solve import policy_document, save_policy, solve
+    from evenhand.cli.solve import policy_document, save_policy
 
     out.mkdir(parents=True, exist_ok=True)
     screen = console(quiet=document == "-")

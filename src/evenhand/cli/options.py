@@ -363,7 +363,7 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
         table, held = table.rows(chosen), table.rows(~chosen).sample
     for name in prices.keys() - costs.keys():
         costs[name] = frame.frame.finite(prices[name])[chosen]
-    warnings, sample = misleading(table, frame.group_name), table.sample
+    sample = table.sample
     per_group = request.kind == "thresholds" and request.group_use == "decide"
     return TableProblem(
         source=Path(request.data).name,
@@ -382,7 +382,7 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
         priced=priced,
         dropped=frame.dropped,
         missing=frame.missing,
-        warnings=warnings,
+        warnings=misleading(table, frame.group_name),
         held=held,
     )
 

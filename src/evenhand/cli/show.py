@@ -140,6 +140,26 @@ def as_json(value: object) -> Any:
 # a problem on a table, and its solution
 
 
+def solve(
+    task: TableProblem, method: str = "column-generation", max_calls: int | None = None
+) -> "FairSolution":
+    """Solve, with a counter of oracle calls on stderr."""
+    from evenhand.faircsc import solve_fair
+
+    with progress("oracle calls", max_calls) as count:
+        return solve_fair(
+            task.problem,
+            task.hypotheses,
+            task.rates,
+            task.sample,
+            task.limit,
+            method=method,  # type: ignore[arg-type]  # click offers nothing else
+            group_use=task.group_use,
+            max_calls=max_calls,
+            progress=count,
+        )
+
+
 def per_person(task: TableProblem, cost: float) -> float:
     """A total cost per row: the error rate where both prices are 1."""
     return cost / len(task.sample)

@@ -80,28 +80,8 @@ def command(
     mixture, on this table.
     """
     task = table_problem(options)
-    solution = solve(task, method, max_calls)
+    solution = show.solve(task, method, max_calls)
     present(task, solution, out, document)
-
-
-def solve(
-    task: TableProblem, method: str = "column-generation", max_calls: int | None = None
-) -> "FairSolution":
-    """Solve, with a counter of oracle calls on stderr."""
-    from evenhand.faircsc import solve_fair
-
-    with show.progress("oracle calls", max_calls) as count:
-        return solve_fair(
-            task.problem,
-            task.hypotheses,
-            task.rates,
-            task.sample,
-            task.limit,
-            method=method,  # type: ignore[arg-type]  # click offers nothing else
-            group_use=task.group_use,
-            max_calls=max_calls,
-            progress=count,
-        )
 
 
 def present(
