@@ -339,9 +339,7 @@ class LabelledSample:
         return distinct_groups(self.group[self.weight > 0].tolist())
 
     def problem(
-        self,
-        false_accept: float | FloatArray = 1.0,
-        false_reject: float | FloatArray = 1.0,
+        self, false_accept: float | FloatArray = 1.0, false_reject: float | FloatArray = 1.0
     ) -> "CostSensitiveProblem":
         """What decisions about these people cost, whose outcomes are all known.
 

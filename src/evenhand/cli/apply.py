@@ -224,11 +224,7 @@ def test(policy: str, data: str, document: str | None, **options: Any) -> None:
     limit = options["limit"] if options["limit"] is not None else file.document.get("limit", 0.05)
     rates = tuple(dict.fromkeys(options["rate"]))
     measured = measure_policy(
-        file.policy,
-        people,
-        rates=rates,
-        prices=file.prices,
-        failure_probability=options["delta"],
+        file.policy, people, rates=rates, prices=file.prices, failure_probability=options["delta"]
     )
     if emit(document, test_document(file, measured, limit, source, notes)):
         return
@@ -280,11 +276,7 @@ def read_people(
 
 
 def test_document(
-    file: "PolicyFile",
-    measured: "PolicyMeasurement",
-    limit: float,
-    source: str,
-    notes: list[str],
+    file: "PolicyFile", measured: "PolicyMeasurement", limit: float, source: str, notes: list[str]
 ) -> Json:
     """The answer as a document."""
     limited = file.document.get("limited_rates", ["FPR"])

@@ -327,12 +327,7 @@ def confirm_clock_command(settings: "Settings", by: str, note: str) -> None:
 
 @command.command(
     "plan-windows",
-    params=[
-        CONFIG,
-        BY,
-        option("--days D", "Days in a window.", float, required=True),
-        WHY,
-    ],
+    params=[CONFIG, BY, option("--days D", "Days in a window.", float, required=True), WHY],
 )
 def plan_windows_command(settings: "Settings", by: str, days: float, note: str) -> None:
     """Change the length of windows, from the end of the present one on."""

@@ -102,9 +102,7 @@ def show(name: str, by: str | None, document: str | None, **options: Any) -> Non
 
 
 def about(
-    table: "Table",
-    entry: "PublishedTable | None" = None,
-    described: "Description | None" = None,
+    table: "Table", entry: "PublishedTable | None" = None, described: "Description | None" = None
 ) -> list[str]:
     """The facts of a table, line by line."""
     more = len(table.names) - MOST_NAMES

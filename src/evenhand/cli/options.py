@@ -13,22 +13,9 @@ from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, Rate
 from evenhand.hypotheses import CLASSES, ScoreThresholds
-from evenhand.tables import (
-    READING,
-    LabelledFrame,
-    Misleading,
-    Table,
-    misleading,
-    read_table,
-)
+from evenhand.tables import READING, LabelledFrame, Misleading, Table, misleading, read_table
 from evenhand.tables.column import DATES
-from evenhand.words import (
-    BoolArray,
-    CostSensitiveProblem,
-    FloatArray,
-    GroupArray,
-    LabelledSample,
-)
+from evenhand.words import BoolArray, CostSensitiveProblem, FloatArray, GroupArray, LabelledSample
 
 
 class RegistryName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
@@ -189,10 +176,7 @@ GROUP_USE = option(
 FALSE_ACCEPT, FALSE_REJECT = "Cost of accepting a bad outcome", "Cost of rejecting a good outcome"
 PROBLEM_OPTIONS = (
     option(
-        "--limit",
-        "Largest allowed difference of the rate between groups.",
-        float,
-        default=0.05,
+        "--limit", "Largest allowed difference of the rate between groups.", float, default=0.05
     ),
     option("--class kind", "The rules to choose from.", CLASS_NAME, default="stumps"),
     SCORE,

@@ -29,13 +29,7 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 
-from evenhand.contracts import (
-    Enumeration,
-    Hypothesis,
-    Partition,
-    Partitioning,
-    RowOracle,
-)
+from evenhand.contracts import Enumeration, Hypothesis, Partition, Partitioning, RowOracle
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
 from evenhand.words import BoolArray, FloatArray, GroupArray
 

@@ -41,8 +41,7 @@ def require_group(group: GroupArray | None, rows: int, what: str) -> GroupArray:
     """The group of every row; the way out where it is None."""
     if group is None:
         raise InvalidInput(
-            f"{what} looks at the group of each row, but group is None.",
-            hint=GROUP_HINT,
+            f"{what} looks at the group of each row, but group is None.", hint=GROUP_HINT
         )
     return as_group(group, rows)
 

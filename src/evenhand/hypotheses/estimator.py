@@ -20,10 +20,7 @@ from numpy.typing import NDArray
 from evenhand.computing import one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition, RowOracle
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, UnsuitableEstimator
-from evenhand.hypotheses.common import (
-    column_name,
-    require_columns,
-)
+from evenhand.hypotheses.common import column_name, require_columns
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
 from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
 from evenhand.hypotheses.models import StoredModel, load_model, store_model

@@ -17,11 +17,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, Params
 from evenhand.errors import InvalidInput, NotSerialisable
-from evenhand.hypotheses.common import (
-    checked_channels,
-    first_minimum,
-    require_group,
-)
+from evenhand.hypotheses.common import checked_channels, first_minimum, require_group
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
 
 Rule = Callable[[FloatArray, GroupArray | None], BoolArray]

@@ -26,10 +26,7 @@ import numpy as np
 from evenhand.computing import compiled, one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition
 from evenhand.errors import InvalidInput
-from evenhand.hypotheses.common import (
-    column_name,
-    require_columns,
-)
+from evenhand.hypotheses.common import column_name, require_columns
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers

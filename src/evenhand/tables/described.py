@@ -53,16 +53,7 @@ FEWEST = 10
 """People with each outcome that every group needs: with fewer no rate can be estimated, let alone
 certified."""
 MOST_GROUPS = 30
-READING = (
-    "delimiter",
-    "encoding",
-    "decimal",
-    "dates",
-    "header",
-    "skip_lines",
-    "sheet",
-    "missing",
-)
+READING = ("delimiter", "encoding", "decimal", "dates", "header", "skip_lines", "sheet", "missing")
 """The keys that say how a file is written."""
 
 

@@ -49,9 +49,7 @@ def schema_of(recipe: Recipe) -> Schema:
             Column(one.name, KINDS[one.notation.kind])
             if one.notation is not None
             else Column(
-                one.name,
-                "category",
-                (*(() if one.base is None else (one.base,)), *one.categories),
+                one.name, "category", (*(() if one.base is None else (one.base,)), *one.categories)
             )
             for one in recipe
         )
