@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.hypotheses import Stumps
 from evenhand.hypotheses.common import (
-    checked_channels,
     column_name,
     first_minimum,
     require_columns,
@@ -20,9 +20,10 @@ def test_rows_and_columns_are_needed():
 
 
 def test_channels_fit_the_rows():
-    assert checked_channels([[1, 2]], 2).dtype == np.float64
+    bound = Stumps().bind(np.array([[1.0], [2.0], [3.0]]), None)
+    assert bound.totals([[1, 2, 4]]).dtype == np.float64
     with pytest.raises(LengthMismatch, match=r"\(k, 3\) is needed"):
-        checked_channels(np.zeros((1, 2)), 3)
+        bound.totals(np.zeros((1, 2)))
 
 
 def test_a_column_without_a_name_has_a_number():

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli import show
 from evenhand.cli.options import (
     CSV_FILE,
     JSON_OPTION,
@@ -21,7 +20,20 @@ from evenhand.cli.options import (
     option,
     table_problem,
 )
-from evenhand.cli.show import HOLDS, cost_name, grid, heading, money, notes_of, per_person, progress
+from evenhand.cli.show import (
+    HOLDS,
+    IN_SAMPLE,
+    console,
+    cost_name,
+    emit,
+    grid,
+    heading,
+    money,
+    notes_of,
+    per_person,
+    progress,
+    show_task,
+)
 from evenhand.contracts import Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.oracle import require_limit
@@ -71,18 +83,18 @@ def command(
     from evenhand.report.drawing import require
 
     require("matplotlib")  # before the work, not after
-    grid = parse_limits(limits, options["limit"])
+    tried = parse_limits(limits, options["limit"])
     task = table_problem(options)
-    traced = trace(task, grid)
+    traced = trace(task, tried)
     draw(task, traced, out)
     if table is not None:
         save_table(task, traced, table)
-    if show.emit(document, frontier_document(task, traced, out, table)):
+    if emit(document, frontier_document(task, traced, out, table)):
         return
-    console = show.console()
-    show.show_task(console, task)
-    show_frontier(console, task, traced)
-    console.print(f"\n{show.IN_SAMPLE}")
+    screen = console()
+    show_task(screen, task)
+    show_frontier(screen, task, traced)
+    screen.print(f"\n{IN_SAMPLE}")
     click.echo(f"\nPicture: {out}" + (f"\nTable: {table}" if table else ""))
 
 

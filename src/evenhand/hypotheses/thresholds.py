@@ -20,7 +20,7 @@ from evenhand.computing import compiled
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, Params, RowOracle
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.common import (
-    checked_channels,
+    EnumeratedRows,
     column_name,
     first_minimum,
     require_columns,
@@ -298,7 +298,8 @@ class ScoreThresholds(HypothesisClass):
         rows = as_features(features, may_be_empty=False)
         self.check_rows(rows)
         if not self.per_group:
-            return _BoundThresholds(Cuts.on(rows[:, self.column]), self.column, rows.shape[1])
+            cut = Cuts.on(rows[:, self.column])
+            return _BoundThresholds(len(rows), cut, self.column, rows.shape[1])
         known = require_group(group, len(rows), "ScoreThresholds(per_group=True)")
         parts = [
             (value, np.flatnonzero(known == value)) for value in distinct_groups(known.tolist())
@@ -308,19 +309,15 @@ class ScoreThresholds(HypothesisClass):
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundThresholds:
+class _BoundThresholds(EnumeratedRows):
     """One score, sorted; ties go to accept-all, reject-all, then the lowest threshold."""
 
     cuts: Cuts
     column: int
     columns: int
 
-    def totals(self, channels: FloatArray) -> FloatArray:
-        return self.cuts.totals(checked_channels(channels, len(self.cuts.codes)))
-
-    def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = as_numbers(acceptance_cost, len(self.cuts.codes), "acceptance_cost")
-        return self.hypothesis(self.cuts.cheapest(cost))
+    def sums(self, channels: FloatArray) -> FloatArray:
+        return self.cuts.totals(channels)
 
     def hypothesis(self, member: int) -> Hypothesis:
         return self.cuts.rule(member, lambda value: Threshold(self.column, value, self.columns))
@@ -341,8 +338,8 @@ class _BoundPerGroup:
         cost = as_numbers(acceptance_cost, self.rows, "acceptance_cost")
 
         def cheapest(cuts: Cuts, where: IntArray) -> Hypothesis:
-            bound = _BoundThresholds(cuts, self.column, self.columns)
-            return bound.hypothesis(cuts.cheapest(cost[where]))
+            bound = _BoundThresholds(len(where), cuts, self.column, self.columns)
+            return bound.best(cost[where])
 
         rules = tuple((value, cheapest(cuts, where)) for value, where, cuts in self.cuts)
         return rules[0][1] if all(rule == rules[0][1] for _, rule in rules) else PerGroup(rules)
@@ -422,7 +419,7 @@ class Stumps(HypothesisClass):
         for j in range(rows.shape[1] - 1, -1, -1):
             codes[:, j] = bins.pop()  # one of the two copies at a time
         starts = np.concatenate([[0], np.cumsum([len(e) for e in edges])])
-        return _BoundStumps(codes, starts, np.concatenate(edges))
+        return _BoundStumps(len(rows), codes, starts, np.concatenate(edges))
 
 
 def _cut_totals(
@@ -481,7 +478,7 @@ def cut_totals(
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundStumps:
+class _BoundStumps(EnumeratedRows):
     """Coded columns; edges[starts[j] : starts[j + 1]] are the values of column j's codes.
 
     Members: accept all, reject all, x >= edge for every column and every edge but its lowest, then
@@ -492,23 +489,18 @@ class _BoundStumps:
     starts: IntArray
     edges: FloatArray
 
-    def totals(self, channels: FloatArray) -> FloatArray:
+    def sums(self, channels: FloatArray) -> FloatArray:
         """One pass over the codes per two channels, column by column: the sums of one column stay
         in the cache, and its cumulative sums are those of its cuts.
         """
-        checked = checked_channels(channels, len(self.codes))
         cuts = len(self.edges) - (len(self.starts) - 1)
-        out = np.empty((len(checked), 2 + 2 * cuts))
+        out = np.empty((len(channels), 2 + 2 * cuts))
         out[:, 1] = 0.0
-        for c in range(0, len(checked), 2):
-            pair, totals = checked[c : c + 2], out[c : c + 2]
+        for c in range(0, len(channels), 2):
+            pair, totals = channels[c : c + 2], out[c : c + 2]
             sides = (totals[:, 2 : 2 + cuts], totals[:, 2 + cuts :])
             cut_totals(self.codes, self.starts, pair, totals[:, 0], *sides)
         return out
-
-    def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = as_numbers(acceptance_cost, len(self.codes), "acceptance_cost")
-        return self.hypothesis(first_minimum(self.totals(cost[np.newaxis])[0], cost))
 
     def hypothesis(self, member: int) -> Hypothesis:
         if member < 2:
