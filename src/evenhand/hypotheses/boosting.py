@@ -67,15 +67,6 @@ class DaskBoosting(HypothesisClass):
             "settings": {**SETTINGS, **self.settings},
         }
 
-    @property
-    def log_size(self) -> float:
-        """Infinite."""
-        return math.inf
-
-    def log_growth(self, rows: int, columns: int) -> float:
-        """Unknown, so infinite."""
-        return math.inf
-
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
         """Send the rows to the workers once."""
         rows = as_features(features, may_be_empty=False)

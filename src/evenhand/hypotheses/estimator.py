@@ -7,7 +7,6 @@ earlier calls then change nothing. What is fitted becomes a plain rule where it 
 becomes a `Tree`, a logistic regression a `LinearRule`; all other models stay opaque (`Fitted`).
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -270,13 +269,6 @@ class Estimator(HypothesisClass):
         name = type(self.classifier).__name__
         named = {} if self.schema is None else {"schema": self.schema.sha256}
         return {"class": "Estimator", "classifier": name, "classifier_params": settings, **named}
-
-    @property
-    def log_size(self) -> float:
-        return math.inf
-
-    def log_growth(self, rows: int, columns: int) -> float:
-        return math.inf
 
     def reading(self, schema: Schema) -> "Estimator":
         """The class for people with these columns.

@@ -227,10 +227,6 @@ class Linear(HypothesisClass):
     def params(self) -> Params:
         return {"class": "Linear", "penalty": self.penalty}
 
-    @property
-    def log_size(self) -> float:
-        return math.inf
-
     def log_growth(self, rows: int, columns: int) -> float:
         return log_sauer(rows, columns + 1)
 

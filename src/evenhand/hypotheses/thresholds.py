@@ -268,10 +268,6 @@ class ScoreThresholds(HypothesisClass):
     def params(self) -> Params:
         return {"class": "ScoreThresholds", "column": self.column, "per_group": self.per_group}
 
-    @property
-    def log_size(self) -> float:
-        return math.inf
-
     def log_growth(self, rows: int, columns: int) -> float:
         return rows * math.log(2.0) if self.per_group else math.log(rows + 1)
 
@@ -384,10 +380,6 @@ class Stumps(HypothesisClass):
     @property
     def params(self) -> Params:
         return {"class": "Stumps", "max_bins": self.max_bins}
-
-    @property
-    def log_size(self) -> float:
-        return math.inf
 
     def log_growth(self, rows: int, columns: int) -> float:
         return math.log(2 + 2 * columns * (max(rows, 1) - 1))
