@@ -18,25 +18,14 @@ from evenhand.bounds import betting_wealth
 from evenhand.computing import Kernel, compiled, computing_in, one_blas_thread
 from evenhand.estimation import log
 from evenhand.evaluation import log_betting
-from evenhand.hypotheses import _kernels
+from evenhand.hypotheses import linear, thresholds
 
 KERNELS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": value
-    for module in (_kernels, betting_wealth, log, log_betting)
+    for module in (thresholds, linear, betting_wealth, log, log_betting)
     for name, value in vars(module).items()
     if isinstance(value, Kernel)
 }
-
-
-def add_arguments(draw, channels):
-    rows, columns = int(draw.integers(1, 60)), int(draw.integers(1, 5))
-    bins = draw.integers(1, 9, columns)
-    kind = draw.choice([np.uint8, np.uint16, np.int32])
-    codes = np.asarray(
-        draw.integers(0, bins, (rows, columns)).astype(kind), order=draw.choice(["C", "F"])
-    )
-    starts = np.concatenate([[0], np.cumsum(bins)])
-    return (codes, starts, *hard_numbers(draw, (channels, rows)), np.zeros((starts[-1], channels)))
 
 
 def hard_numbers(draw, shape):
@@ -46,11 +35,15 @@ def hard_numbers(draw, shape):
 
 
 def cut_arguments(draw):
-    bins = draw.integers(1, 9, int(draw.integers(1, 5)))
-    starts, channels = np.concatenate([[0], np.cumsum(bins)]), int(draw.integers(1, 3))
-    sums = hard_numbers(draw, (starts[-1], channels)) + 0.0  # sums from 0 are never -0.0
-    sides = (np.full((channels, starts[-1] - len(bins)), -7.0) for _ in range(2))
-    return sums, starts, np.empty(channels), *sides
+    rows, columns = int(draw.integers(1, 60)), int(draw.integers(1, 5))
+    bins, channels = draw.integers(1, 9, columns), int(draw.integers(1, 3))
+    kind = draw.choice([np.uint8, np.uint16, np.int32])
+    codes = np.asarray(
+        draw.integers(0, bins, (rows, columns)).astype(kind), order=draw.choice(["C", "F"])
+    )
+    starts = np.concatenate([[0], np.cumsum(bins)])
+    sides = (np.full((channels, starts[-1] - columns), -7.0) for _ in range(2))
+    return codes, starts, hard_numbers(draw, (channels, rows)), np.empty(channels), *sides
 
 
 def score_arguments(draw):
@@ -113,12 +106,8 @@ def loss_arguments(draw):
 
 
 ARGUMENTS = {
-    "_kernels.add_one": lambda draw: add_arguments(draw, 1),
-    "_kernels.add_two": lambda draw: add_arguments(draw, 2),
-    "_kernels.add_one_by_column": lambda draw: add_arguments(draw, 1),
-    "_kernels.add_two_by_column": lambda draw: add_arguments(draw, 2),
-    "_kernels.cut_totals": cut_arguments,
-    "_kernels.score_rows": score_arguments,
+    "thresholds.cut_totals": cut_arguments,
+    "linear.score_rows": score_arguments,
     "betting_wealth.narrow_cells": narrow_arguments,
     "betting_wealth.largest_gaps": gap_arguments,
     "log.number_rows": context_arguments,
@@ -332,7 +321,7 @@ def test_a_read_only_installation_without_a_home_still_solves(tmp_path):
     }
     said = work("compiled", env=environment, cwd=tmp_path)
     assert said["loaded"]
-    naive = "from numba import njit; from evenhand.hypotheses._kernels import add_one as kernel; "
+    naive = "from numba import njit; from evenhand.hypotheses.linear import score_rows as kernel; "
     failed = subprocess.run(  # the negative control
         [sys.executable, "-c", naive + "njit(kernel.loop, cache=True)"],
         capture_output=True,
@@ -352,7 +341,7 @@ def test_a_switched_off_compiler_is_not_used():
     code = (
         "import numpy as np\n"
         "from evenhand.computing import computing_in\n"
-        "from evenhand.hypotheses._kernels import score_rows\n"
+        "from evenhand.hypotheses.linear import score_rows\n"
         "with computing_in('numba'):\n"
         "    score_rows(np.ones((2, 3)), np.ones((1, 2)), np.empty((1, 3)))\n"
         "print(score_rows._compiled is score_rows.in_numpy)"

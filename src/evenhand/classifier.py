@@ -236,7 +236,20 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             In the order of `classes_`.
         """
         check_is_fitted(self)
-        features = _asked_about(self, X)
+        # An array has no names; after a frame of plain numbers it is taken in the order of the
+        # columns, as scikit-learn does, with scikit-learn's warning.
+        schema: Schema | None = getattr(self, "schema_", None)
+        features: FloatArray
+        if schema is not None and is_frame(X):
+            features = schema.encode(X)
+        elif schema is None or schema.plain:
+            features = _checked(self, X, reset=False)
+        else:
+            raise InvalidInput(
+                "X has no column names, and the classifier was fitted to the columns "
+                f"{schema.describe()}.",
+                hint="pass a frame with these columns, in any order.",
+            )
         group = None if sensitive_features is None else _group(sensitive_features, len(features))
         if group is not None and self.group_use == "decide":
             strange = sorted(set(group.tolist()) - set(self.groups_), key=str)
@@ -351,24 +364,6 @@ def _fitted_to(
     outcome = column_or_1d(y, warn=True)
     check_consistent_length(X, outcome)
     return features, outcome, schema
-
-
-def _asked_about(model: FairClassifier, X: ArrayLike) -> FloatArray:
-    """The rows of people who are asked about, in the order of the schema.
-
-    An array has no names; after a frame of plain numbers it is taken in the order of the columns,
-    as scikit-learn does, with scikit-learn's warning.
-    """
-    schema: Schema | None = getattr(model, "schema_", None)
-    if schema is not None and is_frame(X):
-        return schema.encode(X)
-    if schema is None or schema.plain:
-        rows: FloatArray = _checked(model, X, reset=False)
-        return rows
-    raise InvalidInput(
-        f"X has no column names, and the classifier was fitted to the columns {schema.describe()}.",
-        hint="pass a frame with these columns, in any order.",
-    )
 
 
 def _checked(model: FairClassifier, *data: ArrayLike, **settings: bool) -> Any:

@@ -7,6 +7,7 @@ answers with the totals of *all* its hypotheses.
 Write the members of a contract in a class of your own, and every stage takes it.
 """
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -341,8 +342,8 @@ class HypothesisClass(Protocol):
 
     @property
     def log_size(self) -> float:
-        """ln|H|; infinity for an infinite class."""
-        ...
+        """ln|H|; infinity, the default, for an infinite class."""
+        return math.inf
 
     def log_growth(self, rows: int, columns: int) -> float:
         """ln of a bound on the number of distinct behaviours.
@@ -355,9 +356,9 @@ class HypothesisClass(Protocol):
         Returns
         -------
         float
-            Infinity if it is not known.
+            Infinity, the default, if it is not known.
         """
-        ...
+        return math.inf
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
         """The class on fixed rows.

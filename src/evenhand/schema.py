@@ -286,7 +286,9 @@ class Column:
             hint = f"schema.changed({self.name!r}, length={2 * len(written)}) lets it in."
         if law:
             raise self._refused(given.index(value), value, law, hint)
-        return _packed(written, self.width)
+        padded = written.ljust(PACKED * self.width, b"\0")
+        starts = range(0, len(padded), PACKED)
+        return [float(int.from_bytes(padded[at : at + PACKED], "big")) for at in starts]
 
     @cached_property
     def _places(self) -> dict[str | float, float]:
@@ -571,7 +573,11 @@ class Schema:
             frame = _narwhals_frame(people)
             self._require_names(frame.columns, "the frame")
             columns = [_cells(frame[name]) for name in self.names]
-        elif _is_records(people):
+        elif (
+            isinstance(people, Sequence)
+            and len(people) > 0
+            and all(isinstance(one, Mapping) for one in people)
+        ):
             for row, person in enumerate(people):
                 self._require_names(list(person), f"the person in row {row}")
             columns = [[person[name] for person in people] for name in self.names]
@@ -659,8 +665,12 @@ class Schema:
             elif column.kind == "number":
                 numbers = np.where(own[:, 0] == MISSING, np.nan, own[:, 0])
                 columns[column.name] = numbers.astype(column.dtype)
+            elif column.dtype == "object" or (column.dtype == "str" and pd.__version__ < "3"):
+                array = np.empty(len(own), dtype=object)
+                array[:] = column.values(own, math.nan)
+                columns[column.name] = pd.Series(array, dtype=object)
             else:
-                columns[column.name] = _pandas_array(pd, column, own)
+                columns[column.name] = pd.array(column.values(own, None), dtype=column.dtype)
         return pd.DataFrame(columns)
 
     def records(self, rows: ArrayLike) -> list[dict[str, Any]]:
@@ -843,14 +853,6 @@ def _narwhals_frame(given: object) -> Any:
     return narwhals.from_native(given, eager_only=True)
 
 
-def _is_records(people: object) -> bool:
-    return (
-        isinstance(people, Sequence)
-        and all(isinstance(one, Mapping) for one in people)
-        and (len(people) > 0)
-    )
-
-
 def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
@@ -946,20 +948,3 @@ def _category_of(name: str, series: Any, values: list[Any], gaps: bool) -> Colum
             f"the column {name!r} has no categories.", hint="leave it out, or list its values."
         )
     return Column(name, "category", tuple(listed), missing=gaps, ordered=ordered)
-
-
-def _packed(written: bytes, width: int) -> list[float]:
-    padded = written.ljust(PACKED * width, b"\0")
-    return [
-        float(int.from_bytes(padded[start : start + PACKED], "big"))
-        for start in range(0, PACKED * width, PACKED)
-    ]
-
-
-def _pandas_array(pd: Any, column: Column, codes: Codes) -> Any:
-    """Texts and truth values in their own type."""
-    if column.dtype == "object" or (column.dtype == "str" and pd.__version__ < "3"):
-        array = np.empty(len(codes), dtype=object)
-        array[:] = column.values(codes, math.nan)
-        return pd.Series(array, dtype=object)
-    return pd.array(column.values(codes, None), dtype=column.dtype)

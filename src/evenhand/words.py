@@ -32,7 +32,9 @@ Kind = TypeVar("Kind", bound=NDArray[np.generic])
 _PLAIN = {str, int, float, bool}
 
 
-def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
+def as_features(
+    value: ArrayLike, name: str = "features", *, may_be_empty: bool = True
+) -> FloatArray:
     """(rows, columns) float64, finite; InvalidInput says what is wrong."""
     try:
         array = np.ascontiguousarray(value, dtype=np.float64)
@@ -43,14 +45,16 @@ def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
             "reads them: evenhand.Estimator(pipeline); or encode categories as numbers first.",
         ) from error
     if array.ndim != 2:
-        hint = (
-            "one row per person: features.reshape(1, -1) for one person, "
+        raise InvalidInput(
+            f"{name} has shape {array.shape}; it must be (rows, columns).",
+            hint="one row per person: features.reshape(1, -1) for one person, "
             "features.reshape(-1, 1) for a single column."
             if array.ndim == 1
-            else None
+            else None,
         )
+    if not (may_be_empty or array.size):
         raise InvalidInput(
-            f"{name} has shape {array.shape}; it must be (rows, columns).", hint=hint
+            f"{name} has shape {array.shape}; at least one row and one column are needed."
         )
     _require_finite(array, name)
     return array
@@ -125,9 +129,7 @@ def as_known_groups(value: object, rows: int) -> GroupArray:
             return array
         blank = [row for row, text in enumerate(array.tolist()) if not text.strip()]
         return array if not blank else _without(array, blank)
-    if array.dtype.kind in "biu":
-        return array
-    if array.dtype.kind == "f" and np.isfinite(array).all():
+    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and np.isfinite(array).all()):
         return array
     unknown = []
     for row, label in enumerate(array.tolist()):
@@ -139,12 +141,12 @@ def as_known_groups(value: object, rows: int) -> GroupArray:
         if getattr(label, "__hash__", None) is None or (isinstance(label, float) and isinf(label)):
             raise InvalidInput(
                 f"the group of row {row} is {label!r}; a group label is a text, a finite number, "
-                "or "
-                "another hashable value.",
+                "or another hashable value.",
                 hint="None marks an unknown group.",
             )
         # of all values NaN and NaT alone differ from themselves, and pandas.NA answers with itself
-        if label is None or (other := label != label) is label or other or _is_blank(label):
+        empty = isinstance(label, str) and not label.strip()
+        if empty or label is None or (other := label != label) is label or other:
             unknown.append(row)
     return array if not unknown else _without(array, unknown)
 
@@ -154,10 +156,6 @@ def _without(group: GroupArray, rows: list[int]) -> GroupArray:
     known = group.astype(object)
     known[rows] = None
     return known
-
-
-def _is_blank(label: object) -> bool:
-    return isinstance(label, str) and not label.strip()
 
 
 def as_group(value: ArrayLike, rows: int) -> GroupArray:
@@ -223,8 +221,7 @@ def _require_finite(array: FloatArray, name: str) -> None:
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise NotFinite(
             f"{name} contains {array[where]} at {where if len(where) > 1 else where[0]}; every "
-            "entry "
-            "must be a finite number.",
+            "entry must be a finite number.",
             hint="impute or drop the rows before handing them to evenhand; or pass a frame, whose "
             "schema says where values may be missing.",
         )
@@ -341,6 +338,24 @@ class LabelledSample(Brief):
     def groups(self) -> tuple[Hashable, ...]:
         """The distinct groups in ascending order (by text where they cannot be compared)."""
         return distinct_groups(self.group[self.weight > 0].tolist())
+
+    def problem(
+        self, false_accept: float | FloatArray = 1.0, false_reject: float | FloatArray = 1.0
+    ) -> "CostSensitiveProblem":
+        """What decisions about these people cost, whose outcomes are all known.
+
+        Parameters
+        ----------
+        false_accept, false_reject : float or array
+            As in `Prices`.
+
+        Returns
+        -------
+        CostSensitiveProblem
+            The same rows with their costs.
+        """
+        prices = Prices(false_accept, false_reject)
+        return prices.problem(self.features, self.group, self.label)
 
     def require_two_groups(self) -> None:
         """Refuse a sample with one group: a gap needs two.

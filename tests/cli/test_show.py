@@ -6,7 +6,7 @@ from rich.console import Console
 
 from evenhand.cli import show
 from evenhand.cli.options import table_problem
-from evenhand.cli.solve import solve
+from evenhand.cli.show import solve
 
 MEANING = {"label": "repaid", "good": "yes", "group": "group"}
 

@@ -2,27 +2,28 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.hypotheses import Stumps
 from evenhand.hypotheses.common import (
-    checked_channels,
-    checked_rows,
     column_name,
     first_minimum,
     require_columns,
 )
+from evenhand.words import as_features
 
 
 def test_rows_and_columns_are_needed():
     for shape in ((0, 2), (2, 0)):
         with pytest.raises(InvalidInput, match="at least one row and one column"):
-            checked_rows(np.zeros(shape))
+            as_features(np.zeros(shape), may_be_empty=False)
     with pytest.raises(InvalidInput, match=r'"a rule" was found on 2 columns'):
         require_columns(np.zeros((1, 3)), 2, "a rule")
 
 
 def test_channels_fit_the_rows():
-    assert checked_channels([[1, 2]], 2).dtype == np.float64
+    bound = Stumps().bind(np.array([[1.0], [2.0], [3.0]]), None)
+    assert bound.totals([[1, 2, 4]]).dtype == np.float64
     with pytest.raises(LengthMismatch, match=r"\(k, 3\) is needed"):
-        checked_channels(np.zeros((1, 2)), 3)
+        bound.totals(np.zeros((1, 2)))
 
 
 def test_a_column_without_a_name_has_a_number():

@@ -20,7 +20,7 @@ COMMANDS = {
     "compare": "evenhand.cli.compare",
     "plan": "evenhand.cli.plan",
     "serve": "evenhand.cli.serve",
-    "keys": "evenhand.cli.keys",
+    "keys": "evenhand.cli.serve:keys",
     "train": "evenhand.cli.serve:train",
     "audit": "evenhand.cli.audit",
     "db": "evenhand.cli.serve:db",
@@ -28,7 +28,7 @@ COMMANDS = {
     "study": "evenhand.cli.study",
     "apply": "evenhand.cli.apply",
     "measure": "evenhand.cli.measure",
-    "test": "evenhand.cli.holdout",
+    "test": "evenhand.cli.apply:test",
     "evaluate": "evenhand.cli.evaluate",
 }
 """Name -> module that holds the click command `command`, or "module:command". The order is that of

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import JSON_OPTION, option
+from evenhand.cli.options import JSON_OPTION, flag, option
+from evenhand.cli.show import emit
+from evenhand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from evenhand.ledger import Ledger
@@ -87,7 +89,6 @@ def _chosen(
     end: datetime | None,
 ) -> "tuple[Product, Period]":
     """The product and the days that the options name."""
-    from evenhand.errors import InvalidInput
     from evenhand.service.audit_pack import Period
 
     chosen = [
@@ -116,11 +117,7 @@ def _chosen(
             "A head that was published before.",
             click.Path(exists=True, path_type=Path),
         ),
-        option(
-            "--deep",
-            "Also open every sealed field, and recompute draws and acceptances.",
-            is_flag=True,
-        ),
+        flag("--deep", "Also open every sealed field, and recompute draws and acceptances."),
         option(
             "--witness witnesses PLACE",
             "A witness's file, directory or URL; may be repeated.",
@@ -137,7 +134,6 @@ def verify_command(
     document: str | None,
 ) -> None:
     """Find any edit, deletion, reordering or truncation of the ledger."""
-    from evenhand.cli.show import emit
     from evenhand.hypotheses.models import trusting
     from evenhand.ledger import SignedHead, verify
     from evenhand.ledger.witness import read_entries
@@ -186,7 +182,6 @@ def proof_command(
     """A proof for one applicant that the decision with this KEY is in the ledger."""
     import os
 
-    from evenhand.errors import InvalidInput
     from evenhand.ledger.merkle import proof_of_decision
 
     tenants = {product.tenant for product in settings.products}
@@ -212,7 +207,6 @@ def proof_command(
 )
 def pack_command(settings: "Settings", out: Path, reveal: str | None, **which: Any) -> None:
     """Everything that an auditor needs, in one directory, with a verifier that needs no package."""
-    from evenhand.errors import InvalidInput
     from evenhand.service.audit_pack import pack
 
     with _ledger(settings) as (ledger, itself):
@@ -333,12 +327,7 @@ def confirm_clock_command(settings: "Settings", by: str, note: str) -> None:
 
 @command.command(
     "plan-windows",
-    params=[
-        CONFIG,
-        BY,
-        option("--days D", "Days in a window.", float, required=True),
-        WHY,
-    ],
+    params=[CONFIG, BY, option("--days D", "Days in a window.", float, required=True), WHY],
 )
 def plan_windows_command(settings: "Settings", by: str, days: float, note: str) -> None:
     """Change the length of windows, from the end of the present one on."""
@@ -354,10 +343,9 @@ def plan_windows_command(settings: "Settings", by: str, days: float, note: str) 
         CONFIG,
         BY,
         WHY,
-        option(
+        flag(
             "--replicas-restarted",
             "Every replica has been restarted with the new root in its keyring; PostgreSQL only.",
-            is_flag=True,
         ),
     ],
 )
@@ -370,7 +358,6 @@ def rotate_root_command(settings: "Settings", by: str, note: str, replicas_resta
     """
     import os
 
-    from evenhand.errors import InvalidInput
     from evenhand.service.server import open_keyring
 
     is_file = not settings.keyring.startswith(("env:", "command:"))

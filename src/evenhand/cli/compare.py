@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, POSITIVE, command_words, option
+from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, POSITIVE, command_words, flag, option
+from evenhand.cli.show import console, emit, grid, heading, progress, show_lines, write_json
 from evenhand.cli.simulate import PLAY_OPTIONS, Play
 from evenhand.contracts import Environment, Json
 from evenhand.errors import InvalidInput
@@ -40,10 +41,8 @@ if TYPE_CHECKING:
             "Processes; the results do not depend on it.  [default: one per core]",
             POSITIVE,
         ),
-        option(
-            "--tradeoff",
-            "Also measure what longer exploration buys, from rounds/10 to 10 rounds.",
-            is_flag=True,
+        flag(
+            "--tradeoff", "Also measure what longer exploration buys, from rounds/10 to 10 rounds."
         ),
         option(
             "--out DIR",
@@ -91,7 +90,6 @@ def command(document: str | None, **options: Any) -> None:
       vw-squarecb               the same with squarecb
       accept-all, uniform       no learning
     """
-    from evenhand.cli.show import console, emit
     from evenhand.report.drawing import require
     from evenhand.simulate.named import COMPARED
 
@@ -145,7 +143,6 @@ class CompareRequest:
 
 def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
     """Play all runs, with a bar on stderr."""
-    from evenhand.cli.show import progress
     from evenhand.simulate import compare
     from evenhand.simulate.named import make_learner
 
@@ -178,7 +175,6 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
 
 def trade_off(asked: CompareRequest, world: Environment) -> "Tradeoff":
     """What longer exploration buys, with a bar on stderr."""
-    from evenhand.cli.show import progress
     from evenhand.simulate import tradeoff
     from evenhand.simulate.compare import EXPONENTS, HORIZONS
 
@@ -201,7 +197,6 @@ def promise_costs(asked: CompareRequest) -> "PromiseCost | None":
     """The cost of the promise over a grid of limits, where a certified learner is compared on a
     discrete population.
     """
-    from evenhand.cli.show import progress
     from evenhand.environments import Discrete
     from evenhand.simulate import promise_cost
     from evenhand.simulate.compare import LIMITS, MOST_SEEDS
@@ -225,8 +220,6 @@ def promise_costs(asked: CompareRequest) -> "PromiseCost | None":
 
 def show_comparison(out: "Console", comparison: "Comparison") -> None:
     """The table, and what it means."""
-    from evenhand.cli.show import grid, heading, show_lines
-
     name = comparison.environment.get("environment", "a population")
     above = (">worst\ntrue gap", ">runs\nabove", ">rounds\nabove")
     costs = (">accep-\nted", ">oracle\ncalls", ">s/run")
@@ -265,8 +258,6 @@ def show_comparison(out: "Console", comparison: "Comparison") -> None:
 
 def show_tradeoff(out: "Console", traded: "Tradeoff") -> None:
     """The slopes."""
-    from evenhand.cli.show import heading
-
     out.print(heading("\nWhat exploring T^(2 alpha) rounds buys"))
     for row, exponent in enumerate(traded.exponents):
         gap, cost = traded.slope(row, "excess_gap"), traded.slope(row, "cost")
@@ -305,7 +296,6 @@ def write(
     """
     from evenhand import __version__
     from evenhand import report as drawn
-    from evenhand.cli.show import write_json
     from evenhand.simulate.named import describe_learner
 
     document = compare_document(asked, comparison, traded, cost)

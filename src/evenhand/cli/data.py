@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli.options import JSON_OPTION, MEANING_OPTIONS, column_meaning, option
+from evenhand.cli.show import console, emit, grid
 
 if TYPE_CHECKING:
     from evenhand.tables import Description, PublishedTable, Table
@@ -33,7 +34,6 @@ def command() -> None:
 @command.command("list", params=[JSON_OPTION])
 def list_tables(document: str | None) -> None:
     """All tables that are known by name."""
-    from evenhand.cli.show import console, emit, grid
     from evenhand.tables import TABLES
 
     said = ("name", "title", "decision", "good", "groups", "cached")
@@ -51,7 +51,6 @@ def list_tables(document: str | None) -> None:
 @command.command("get", params=[click.Argument(["names"], nargs=-1, required=True), JSON_OPTION])
 def get(names: tuple[str, ...], document: str | None) -> None:
     """Fetch tables into the cache; "all" fetches every one."""
-    from evenhand.cli.show import emit
     from evenhand.tables import TABLES, cache_folder, read_table
 
     sizes = {}
@@ -81,7 +80,6 @@ def show(name: str, by: str | None, document: str | None, **options: Any) -> Non
     NAME is a known table, the path of a description (.toml), or a file of rows together with
     --label and --group.
     """
-    from evenhand.cli.show import emit
     from evenhand.tables import TABLES, describe, misleading, read_table
 
     meaning = column_meaning(options) | ({} if by is None else {"group": by})
@@ -104,9 +102,7 @@ def show(name: str, by: str | None, document: str | None, **options: Any) -> Non
 
 
 def about(
-    table: "Table",
-    entry: "PublishedTable | None" = None,
-    described: "Description | None" = None,
+    table: "Table", entry: "PublishedTable | None" = None, described: "Description | None" = None
 ) -> list[str]:
     """The facts of a table, line by line."""
     more = len(table.names) - MOST_NAMES

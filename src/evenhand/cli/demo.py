@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evenhand.cli import show
 from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, TableProblem, option, table_problem
 from evenhand.errors import EvenhandError
 
@@ -127,11 +128,10 @@ def command(out: Path, seeds: int, document: str | None) -> None:
     The table is invented (its recipe is in evenhand/cli/demo.py), and the demo needs nothing else.
     """
     from evenhand.cli.frontier import parse_limits, trace
-    from evenhand.cli.show import as_json, console, emit
-    from evenhand.cli.solve import policy_document, save_policy, solve
+    from evenhand.cli.solve import policy_document, save_policy
 
     out.mkdir(parents=True, exist_ok=True)
-    screen = console(quiet=document == "-")
+    screen = show.console(quiet=document == "-")
     took = "about a minute on two cores" if seeds else "a few seconds"
     screen.print(f"This takes {took}; everything is written to {out}.\n", markup=False)
     data, policy = out / "lending.csv", out / "policy.json"
@@ -139,8 +139,8 @@ def command(out: Path, seeds: int, document: str | None) -> None:
     meaning = {"label": LABEL, "good": GOOD, "group": GROUP}
     task = table_problem({"data": data, **meaning, "limit": LIMIT})
     unlimited = replace(task, limit=1.0)
-    tell_the_problem(screen, unlimited, solve(unlimited))
-    solution = solve(task)
+    tell_the_problem(screen, unlimited, show.solve(unlimited))
+    solution = show.solve(task)
     tell_the_answer(screen, task, solution)
     save_policy(task, solution, policy)
     traced = trace(task, parse_limits("0:0.3:31", LIMIT))
@@ -149,27 +149,23 @@ def command(out: Path, seeds: int, document: str | None) -> None:
     if seeds:
         paths["the report"] = tell_the_learning(screen, out / "learners", seeds)
         paths["the certificate"], paths["the true gap"] = tell_the_certificate(screen, out)
-    emit(document, {"paths": paths, "solve": as_json(policy_document(task, solution))})
+    show.emit(document, {"paths": paths, "solve": show.as_json(policy_document(task, solution))})
     tell_the_paths(screen, paths)
 
 
 def _rates_in_words(task: TableProblem, solution: "FairSolution") -> str:
-    from evenhand.cli.show import measured_rates
-
-    rates = measured_rates(task, solution)["FPR"]
+    rates = show.measured_rates(task, solution)["FPR"]
     return " and ".join(f"{rate:.0%} of group {group}" for group, rate in rates.items())
 
 
 def tell_the_problem(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """What goes wrong without a limit."""
-    from evenhand.cli.show import heading, per_person, show_task
-
     rule = solution.policy.hypotheses[0].describe(task.table.names)
-    out.print(heading("1. A lender, two groups, and a rule that looks reasonable\n"))
-    show_task(out, task)
+    out.print(show.heading("1. A lender, two groups, and a rule that looks reasonable\n"))
+    show.show_task(out, task)
     out.print(
         f"\nThe rule with the fewest errors is: [bold]{rule}[/bold]. It errs on "
-        f"{per_person(task, solution.cost):.1%} of the people. But look at those who would "
+        f"{show.per_person(task, solution.cost):.1%} of the people. But look at those who would "
         f"[italic]not[/italic] repay: it gives a loan to {_rates_in_words(task, solution)}. The "
         "same mistake is made far more often in one group than in the other: a gap of "
         f"{abs(float(solution.gaps[0])):.2f}, although both groups repay equally often.\n"
@@ -178,14 +174,12 @@ def tell_the_problem(out: "Console", task: TableProblem, solution: "FairSolution
 
 def tell_the_answer(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """The mixture within the limit."""
-    from evenhand.cli.show import heading, optimality, per_person, show_policy
-
-    out.print(heading(f"2. Now the gap may be {LIMIT:g} at most"))
-    show_policy(out, task, solution)
+    out.print(show.heading(f"2. Now the gap may be {LIMIT:g} at most"))
+    show.show_policy(out, task, solution)
     out.print(
         f"\nNow {_rates_in_words(task, solution)} get a loan although they would not repay. The "
-        f"price: {per_person(task, solution.cost):.1%} errors. This is "
-        f"{optimality(task, solution)}. Neither rule alone would do: the limit holds for the "
+        f"price: {show.per_person(task, solution.cost):.1%} errors. This is "
+        f"{show.optimality(task, solution)}. Neither rule alone would do: the limit holds for the "
         "mixture, and nobody's group was looked at to decide.\n"
     )
 
@@ -195,15 +189,14 @@ def tell_the_price(
 ) -> Path | None:
     """The cost of fairness over a few limits, and the picture; without matplotlib there is none."""
     from evenhand.cli.frontier import draw, show_frontier
-    from evenhand.cli.show import IN_SAMPLE, heading
 
-    out.print(heading("3. And other limits?"))
+    out.print(show.heading("3. And other limits?"))
     some = [i for i, limit in enumerate(traced.limits) if round(float(limit) * 1000) % 50 == 0]
     few = replace(
         traced, limits=traced.limits[some], solutions=tuple(traced.solutions[i] for i in some)
     )
     show_frontier(out, task, few)
-    out.print(f"\n[dim]{IN_SAMPLE}[/dim]\n")
+    out.print(f"\n[dim]{show.IN_SAMPLE}[/dim]\n")
     try:
         draw(task, traced, path)
     except EvenhandError as error:
@@ -217,12 +210,11 @@ def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
     write the report; its path, or None where no figure can be drawn.
     """
     from evenhand.cli.compare import CompareRequest, run, show_comparison, write
-    from evenhand.cli.show import heading, show_lines
     from evenhand.cli.simulate import Play
     from evenhand.report.pages import findings
 
     out.print(
-        heading(
+        show.heading(
             "\n4. Until now every label was known. A lender never learns whether a refused loan "
             "would have been repaid"
         )
@@ -238,7 +230,7 @@ def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
     comparison, _ = run(asked)
     show_comparison(out, comparison)
     out.print()
-    show_lines(out, [f"  - {line}" for line in findings(comparison, "false positive rate")])
+    show.show_lines(out, [f"  - {line}" for line in findings(comparison, "false positive rate")])
     try:
         write(asked, comparison, None)
     except EvenhandError as error:
@@ -254,12 +246,11 @@ def tell_the_certificate(out: "Console", folder: Path) -> tuple[Path, Path | Non
     from rich.text import Text
 
     from evenhand import CertifiedLearner, FalsePositiveRate, environments
-    from evenhand.cli.show import heading, write_json
     from evenhand.report import certified_run_figure, save_figure
     from evenhand.simulate import simulate, trail
 
     out.print(
-        heading(
+        show.heading(
             f"\n5. A promise that can be signed: the gap is never above {LIMIT:g}, from the first "
             "person on"
         )
@@ -280,7 +271,7 @@ def tell_the_certificate(out: "Console", folder: Path) -> tuple[Path, Path | Non
     certificate = run.learner.certificate
     out.print(Text("\n" + certificate.describe()), soft_wrap=True)
     path, picture = folder / "certificate.json", folder / "certified.png"
-    write_json(path, certificate.to_json())
+    show.write_json(path, certificate.to_json())
     try:
         save_figure(certified_run_figure(followed, LIMIT), picture)
     except EvenhandError as error:
@@ -305,9 +296,7 @@ def tell_the_milestones(out: "Console", followed: "Trail", worst_gap: float) -> 
 
 def tell_the_paths(out: "Console", paths: dict[str, Path | None]) -> None:
     """What was written, and what to type next."""
-    from evenhand.cli.show import heading
-
-    out.print(heading(f"\n{6 if 'the report' in paths else 4}. Yours to look at"))
+    out.print(show.heading(f"\n{6 if 'the report' in paths else 4}. Yours to look at"))
     for name, path in paths.items():
         if path is not None:
             out.print(f"  {name + ':':<17}{path}", markup=False, soft_wrap=True)

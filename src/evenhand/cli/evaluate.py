@@ -19,6 +19,7 @@ from evenhand.cli.options import (
     option,
     split,
 )
+from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.contracts import Params
 from evenhand.errors import InvalidInput
 
@@ -127,7 +128,6 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
     used.
     """
-    from evenhand.cli.show import emit
     from evenhand.evaluation import write_log
     from evenhand.report.drawing import require
 
@@ -227,8 +227,6 @@ def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":
 
 def show_evaluation(evaluation: "Evaluation", log: "DecisionLog", options: Params) -> None:
     """The verdict, the figures behind it, what to beware of, and what it rests on."""
-    from evenhand.cli.show import console, grid, heading, show_lines
-
     priced = (options["price_false_accept"], options["price_false_reject"]) != (1.0, 1.0)
     table = grid("", ">estimate", ">between", ">and", ">people", ">worth", ">limit")
 

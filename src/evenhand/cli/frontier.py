@@ -20,6 +20,20 @@ from evenhand.cli.options import (
     option,
     table_problem,
 )
+from evenhand.cli.show import (
+    HOLDS,
+    IN_SAMPLE,
+    console,
+    cost_name,
+    emit,
+    grid,
+    heading,
+    money,
+    notes_of,
+    per_person,
+    progress,
+    show_task,
+)
 from evenhand.contracts import Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.oracle import require_limit
@@ -66,22 +80,21 @@ def command(
       evenhand frontier loans.csv --label repaid --good yes --group sex \\
           --rate fpr --limit 0.05 --limits 0:0.3:31 --out frontier.png --table frontier.csv
     """
-    from evenhand.cli import show
     from evenhand.report.drawing import require
 
     require("matplotlib")  # before the work, not after
-    grid = parse_limits(limits, options["limit"])
+    tried = parse_limits(limits, options["limit"])
     task = table_problem(options)
-    traced = trace(task, grid)
+    traced = trace(task, tried)
     draw(task, traced, out)
     if table is not None:
         save_table(task, traced, table)
-    if show.emit(document, frontier_document(task, traced, out, table)):
+    if emit(document, frontier_document(task, traced, out, table)):
         return
-    console = show.console()
-    show.show_task(console, task)
-    show_frontier(console, task, traced)
-    console.print(f"\n{show.IN_SAMPLE}")
+    screen = console()
+    show_task(screen, task)
+    show_frontier(screen, task, traced)
+    screen.print(f"\n{IN_SAMPLE}")
     click.echo(f"\nPicture: {out}" + (f"\nTable: {table}" if table else ""))
 
 
@@ -111,7 +124,6 @@ def parse_limits(text: str, limit: float) -> FloatArray:
 
 def trace(task: TableProblem, grid: FloatArray) -> "Frontier":
     """Solve at every limit, with a bar on stderr."""
-    from evenhand.cli.show import progress
     from evenhand.faircsc import frontier
 
     groups = task.sample.groups
@@ -156,8 +168,6 @@ def frontier_document(
     task: TableProblem, traced: "Frontier", out: Path, table: Path | None
 ) -> Json:
     """The figures behind the picture."""
-    from evenhand.cli.show import notes_of, per_person
-
     sample = task.sample
     prices = traced.price_of_fairness
     return {
@@ -186,8 +196,6 @@ def frontier_document(
 
 def save_table(task: TableProblem, traced: "Frontier", path: Path) -> None:
     """One line per limit."""
-    from evenhand.cli.show import cost_name, per_person
-
     name, prices = cost_name(task).replace(" ", "_"), traced.price_of_fairness
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -259,8 +267,6 @@ def show_frontier(out: "Console", task: TableProblem, frontier: "Frontier") -> N
     """limit -> cost, what fairness costs, the mixture in short; limits that change nothing any more
     share one row.
     """
-    from evenhand.cli.show import HOLDS, cost_name, grid, heading, money
-
     rules = RuleBook(task.table.names)
     cost = cost_name(task).replace(" ", "\n", 1)
     table = grid(">limit", f">{cost}", ">price of\nfairness", ">gap", "~mixture")

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.options import FILE_OPTIONS, JSON_OPTION, RATE_NAME, file_reading, option, split
+from evenhand.cli.options import (
+    FILE_OPTIONS,
+    JSON_OPTION,
+    RATE_NAME,
+    file_reading,
+    flag,
+    option,
+    split,
+)
+from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.contracts import Params
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
@@ -41,7 +50,7 @@ if TYPE_CHECKING:
         option(
             "--delta", "All intervals hold at once with probability 1 - delta.", float, default=0.05
         ),
-        option("--drop-missing", "Leave out rows without a decision or a group.", is_flag=True),
+        flag("--drop-missing", "Leave out rows without a decision or a group."),
         *FILE_OPTIONS,
         JSON_OPTION,
     ],
@@ -67,7 +76,6 @@ def command(data: str, document: str | None, **options: Any) -> None:
     are not determined by the table: each missing outcome may be good or bad, and the range that
     this leaves is shown. The share of good outcomes among the accepted is determined.
     """
-    from evenhand.cli.show import emit
     from evenhand.evaluation import measure_decisions
 
     people = read_decided(data, options)
@@ -131,8 +139,6 @@ def read_decided(data: str, options: Params) -> DecidedPeople:
 
 def show_measurement(people: DecidedPeople, measured: "Measurement") -> None:
     """How the table was read, every rate, and what the figures mean."""
-    from evenhand.cli.show import console, heading, show_lines
-
     screen = console()
     screen.print(heading(f"{people.source}: {measured.people:,} people"))
     known = "" if people.label is None else f", outcomes known for {measured.outcomes:,}"
@@ -156,8 +162,6 @@ def show_measurement(people: DecidedPeople, measured: "Measurement") -> None:
 
 def show_rate(screen: "Console", rate: "RateMeasure") -> None:
     """One rate of all groups, its gap and its ratio."""
-    from evenhand.cli.show import grid, heading, show_lines
-
     table = grid("group", ">rate", ">interval", ">of people", padding=2)
     for one in rate.groups:
         shown = (

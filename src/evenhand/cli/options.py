@@ -1,5 +1,6 @@
 """Options that several commands share, and the problem that a table and its options describe."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,24 +13,9 @@ from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, Rate
 from evenhand.hypotheses import CLASSES, ScoreThresholds
-from evenhand.tables import (
-    READING,
-    LabelledFrame,
-    Misleading,
-    Table,
-    misleading,
-    number,
-    read_table,
-)
+from evenhand.tables import READING, LabelledFrame, Misleading, Table, misleading, read_table
 from evenhand.tables.column import DATES
-from evenhand.words import (
-    BoolArray,
-    CostSensitiveProblem,
-    FloatArray,
-    GroupArray,
-    LabelledSample,
-    Prices,
-)
+from evenhand.words import BoolArray, CostSensitiveProblem, FloatArray, GroupArray, LabelledSample
 
 
 class RegistryName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
@@ -102,174 +88,120 @@ def option(names: str, text: str, kind: Any = None, **more: Any) -> click.Option
     return click.Option(words, type=kind, help=text, **more)
 
 
-JSON_OPTION = click.Option(
-    ["--json", "document"],
-    type=JsonTarget(),
-    metavar="[FILE.JSON]",
-    help="Print all figures as one JSON document and nothing else; with a file, save them there.",
+def flag(names: str, text: str, **more: Any) -> click.Option:
+    """An option without a value."""
+    return option(names, text, is_flag=True, **more)
+
+
+JSON_OPTION = option(
+    "--json document [FILE.JSON]",
+    "Print all figures as one JSON document and nothing else; with a file, save them there.",
+    JsonTarget(),
 )
 """Every command has it; `evenhand.cli.show.emit` obeys it."""
-UNSEEN = click.Option(
-    ["--unseen"],
-    type=click.Choice(("refuse", "ignore")),
-    default="refuse",
-    help="What to do with a category that the policy has never seen: refuse the table, or let the "
+UNSEEN = option(
+    "--unseen",
+    "What to do with a category that the policy has never seen: refuse the table, or let the "
     "person have none of the known ones.",
+    click.Choice(("refuse", "ignore")),
+    default="refuse",
 )
 FILE_OPTIONS = (
-    click.Option(
-        ["--missing"],
-        metavar="A,B",
-        help="How a missing value is written.  [default: ?, na, n/a, nan, null, none, #n/a]",
+    option(
+        "--missing A,B",
+        "How a missing value is written.  [default: ?, na, n/a, nan, null, none, #n/a]",
     ),
-    click.Option(
-        ["--delimiter"],
-        metavar="CHAR",
-        help="What separates the cells of a CSV; tab is a tab.  [default: what the lines show]",
+    option(
+        "--delimiter CHAR",
+        "What separates the cells of a CSV; tab is a tab.  [default: what the lines show]",
     ),
-    click.Option(
-        ["--encoding"],
-        metavar="NAME",
-        help="How the text is encoded, such as cp1252 or utf-16.  [default: UTF-8, or what a "
+    option(
+        "--encoding NAME",
+        "How the text is encoded, such as cp1252 or utf-16.  [default: UTF-8, or what a "
         "byte order mark says]",
     ),
-    click.Option(
-        ["--decimal"],
-        type=click.Choice((".", ",")),
-        help="What stands before decimals.  [default: what the columns show]",
+    option(
+        "--decimal",
+        "What stands before decimals.  [default: what the columns show]",
+        click.Choice((".", ",")),
     ),
-    click.Option(
-        ["--dates"],
-        type=click.Choice(DATES),
-        help="How dates like 3/4/2021 are written; text leaves dates alone. Dates become days "
+    option(
+        "--dates",
+        "How dates like 3/4/2021 are written; text leaves dates alone. Dates become days "
         "since 1970-01-01.",
+        click.Choice(DATES),
     ),
-    click.Option(
-        ["--no-header"],
-        is_flag=True,
-        help="The first line is a person; the columns are called column1, column2, ...",
-    ),
-    click.Option(
-        ["--skip-lines"], type=click.IntRange(min=0), metavar="N", help="Lines above the header."
-    ),
-    click.Option(["--sheet"], metavar="NAME", help="The sheet of an Excel file."),
+    flag("--no-header", "The first line is a person; the columns are called column1, column2, ..."),
+    option("--skip-lines N", "Lines above the header.", NATURAL),
+    option("--sheet NAME", "The sheet of an Excel file."),
 )
 """How a file is written, where it does not show it; `file_reading` reads them."""
 MEANING_OPTIONS = (
-    click.Option(
-        ["--label"], metavar="COL", help="Column with the outcome (was the loan repaid?)."
+    option("--label COL", "Column with the outcome (was the loan repaid?)."),
+    option(
+        "--good VALUE",
+        "The value of the label that is the good outcome. Default: 1 of 0/1 or -1/1.",
     ),
-    click.Option(
-        ["--good"],
-        metavar="VALUE",
-        help="The value of the label that is the good outcome. Default: 1 of 0/1 or -1/1.",
+    option("--bad A,B", "The values that are bad outcomes, to be named where there are several."),
+    option("--group COL", "Column with the group whose rates are compared; sex,race joins two."),
+    option("--groups A,B", "Keep only the rows of these groups."),
+    option(
+        "--features A,B,C", "Columns that a decision may use. Default: all but label and group."
     ),
-    click.Option(
-        ["--bad"],
-        metavar="A,B",
-        help="The values that are bad outcomes, to be named where there are several.",
-    ),
-    click.Option(
-        ["--group"],
-        metavar="COL",
-        help="Column with the group whose rates are compared; sex,race joins two.",
-    ),
-    click.Option(["--groups"], metavar="A,B", help="Keep only the rows of these groups."),
-    click.Option(
-        ["--features"],
-        metavar="A,B,C",
-        help="Columns that a decision may use. Default: all but label and group.",
-    ),
-    click.Option(["--leave-out"], metavar="A,B", help="Columns that a decision may not use."),
-    click.Option(
-        ["--id"], metavar="COL", help="Column that names people: not used, nobody occurs twice."
-    ),
-    click.Option(
-        ["--encode"], is_flag=True, help="Turn text columns into one 0/1 column per value."
-    ),
-    click.Option(
-        ["--drop-missing"],
-        is_flag=True,
-        help="Leave out rows with a missing value in a column that is used.",
-    ),
-    click.Option(
-        ["--drop-unlabelled"],
-        is_flag=True,
-        help="Leave out people without a label, those who were rejected in the past.",
+    option("--leave-out A,B", "Columns that a decision may not use."),
+    option("--id COL", "Column that names people: not used, nobody occurs twice."),
+    flag("--encode", "Turn text columns into one 0/1 column per value."),
+    flag("--drop-missing", "Leave out rows with a missing value in a column that is used."),
+    flag(
+        "--drop-unlabelled",
+        "Leave out people without a label, those who were rejected in the past.",
     ),
     *FILE_OPTIONS,
-    click.Option(
-        ["--fewest"],
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="People with each outcome that every group needs.  [default: 10; solve, frontier: 0]",
+    option(
+        "--fewest N",
+        "People with each outcome that every group needs.  [default: 10; solve, frontier: 0]",
+        NATURAL,
     ),
 )
 """What the columns of a table mean; `column_meaning` reads them."""
 TABLE_OPTIONS = (click.Argument(["data"], metavar="DATA"), *MEANING_OPTIONS)
 
-SCORE = click.Option(
-    ["--score"], metavar="COL", help="The score column for --class thresholds (high is good)."
-)
-GROUP_USE = click.Option(
-    ["--group-use"],
-    type=click.Choice(("certify-only", "decide")),
+SCORE = option("--score COL", "The score column for --class thresholds (high is good).")
+GROUP_USE = option(
+    "--group-use",
+    "Whether the group is only measured, or may influence the decision.",
+    click.Choice(("certify-only", "decide")),
     default="certify-only",
-    help="Whether the group is only measured, or may influence the decision.",
 )
+FALSE_ACCEPT, FALSE_REJECT = "Cost of accepting a bad outcome", "Cost of rejecting a good outcome"
 PROBLEM_OPTIONS = (
-    click.Option(
-        ["--limit"],
-        type=float,
-        default=0.05,
-        help="Largest allowed difference of the rate between groups.",
+    option(
+        "--limit", "Largest allowed difference of the rate between groups.", float, default=0.05
     ),
-    click.Option(
-        ["--class", "kind"], type=CLASS_NAME, default="stumps", help="The rules to choose from."
-    ),
+    option("--class kind", "The rules to choose from.", CLASS_NAME, default="stumps"),
     SCORE,
-    click.Option(
-        ["--price-false-accept"],
-        default="1",
-        metavar="X",
-        help="Cost of accepting a bad outcome: a number or a column.",
-    ),
-    click.Option(
-        ["--price-false-reject"],
-        default="1",
-        metavar="Y",
-        help="Cost of rejecting a good outcome: a number or a column.",
-    ),
+    option("--price-false-accept X", f"{FALSE_ACCEPT}: a number or a column.", default="1"),
+    option("--price-false-reject Y", f"{FALSE_REJECT}: a number or a column.", default="1"),
     GROUP_USE,
 )
 """What is to be solved on a table."""
 PRICE_OPTIONS = (
-    click.Option(
-        ["--price-false-accept"],
-        type=float,
-        default=1.0,
-        help="Cost of accepting a bad outcome.",
-    ),
-    click.Option(
-        ["--price-false-reject"],
-        type=float,
-        default=1.0,
-        help="Cost of rejecting a good outcome.",
-    ),
+    option("--price-false-accept", f"{FALSE_ACCEPT}.", float, default=1.0),
+    option("--price-false-reject", f"{FALSE_REJECT}.", float, default=1.0),
 )
 """The prices where they are numbers."""
-ONE_RATE = click.Option(
-    ["--rate"],
-    type=RATE_NAME,
+ONE_RATE = option(
+    "--rate",
+    "The rate whose gap is limited: false positive, false negative, selection.",
+    RATE_NAME,
     default="fpr",
-    help="The rate whose gap is limited: false positive, false negative, selection.",
 )
-MANY_RATES = click.Option(
-    ["--rate"],
-    type=RATE_NAME,
+MANY_RATES = option(
+    "--rate",
+    "The rate to hold even; give it twice for equalised odds (--rate fpr --rate fnr).",
+    RATE_NAME,
     multiple=True,
     default=("fpr",),
-    help="The rate to hold even; give it twice for equalised odds (--rate fpr --rate fnr).",
 )
 
 WRITTEN = ("delimiter", "encoding", "decimal", "dates", "skip_lines", "sheet")
@@ -401,26 +333,25 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
     """
     request = TableRequest.of(options)
     names = (request.rate,) if isinstance(request.rate, str) else request.rate
-    prices = {
-        "false_accept": request.price_false_accept,
-        "false_reject": request.price_false_reject,
-    }
-    values = {name: number(price) for name, price in prices.items()}
-    frame = request.read(tuple(prices[name] for name, value in values.items() if value is None))
+    prices = {name: getattr(request, f"price_{name}") for name in ("false_accept", "false_reject")}
+    costs: dict[str, float | FloatArray] = {}
+    for name, price in prices.items():
+        with contextlib.suppress(ValueError):  # the name of a column
+            costs[name] = float(price)
+    priced = any(costs.get(name) != 1.0 for name in prices)
+    frame = request.read(tuple(price for name, price in prices.items() if name not in costs))
     table, held = frame.encoded(), None
     chosen: slice | BoolArray = slice(None)
     if request.holdout is not None:
         chosen = ~held_out(table.group, request.holdout, request.seed)
         table, held = table.rows(chosen), table.rows(~chosen).sample
+    for name in prices.keys() - costs.keys():
+        costs[name] = frame.frame.finite(prices[name])[chosen]
     sample = table.sample
-    costs: dict[str, float | FloatArray] = {
-        name: frame.frame.finite(prices[name])[chosen] if value is None else value
-        for name, value in values.items()
-    }
     per_group = request.kind == "thresholds" and request.group_use == "decide"
     return TableProblem(
         source=Path(request.data).name,
-        problem=Prices(**costs).problem(sample.features, sample.group, sample.label),
+        problem=sample.problem(**costs),
         sample=sample,
         hypotheses=ScoreThresholds(per_group=True) if per_group else CLASSES[request.kind](),
         kind=request.kind,
@@ -432,7 +363,7 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
         good=frame.good,
         group=frame.group_name,
         prices=prices,
-        priced=any(value != 1.0 for value in values.values()),
+        priced=priced,
         dropped=frame.dropped,
         missing=frame.missing,
         warnings=misleading(table, frame.group_name),

@@ -22,6 +22,7 @@ from evenhand.cli.options import (
     option,
     table_problem,
 )
+from evenhand.cli.show import console, emit, grid, heading, progress, show_lines, show_task
 from evenhand.contracts import GroupUse, Json, Params
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
@@ -112,7 +113,6 @@ def command(out: Path | None, document: str | None, **options: Any) -> None:
 
     A plan is an expectation, not a certificate: it is as good as the numbers it was given.
     """
-    from evenhand.cli.show import console, emit, progress
     from evenhand.report import plan_figure, save_figure
     from evenhand.report.drawing import require
 
@@ -132,7 +132,6 @@ def command(out: Path | None, document: str | None, **options: Any) -> None:
 
 def make_plan(options: Params, out: "Console") -> "LaunchPlan":
     """The plan that was asked for; how a table was read is shown before."""
-    from evenhand.cli.show import show_task
     from evenhand.planning import plan, plan_from_sample
 
     launch = launch_settings(options)
@@ -200,7 +199,6 @@ def pairs(text: str, option: str) -> dict[str, float]:
 
 def show_plan(out: "Console", plan: "LaunchPlan") -> None:
     """The verdict first, then the figures behind it."""
-    from evenhand.cli.show import heading, show_lines
     from evenhand.planning.plan import ASSUMPTIONS
 
     show_lines(out, [plan.verdict], style=f"bold {COLOURS[plan.answer]}")
@@ -221,8 +219,6 @@ def show_plan(out: "Console", plan: "LaunchPlan") -> None:
 
 
 def _facts(plan: "LaunchPlan") -> "Table":
-    from evenhand.cli.show import grid
-
     population, people = plan.population, f"{plan.horizon:,}"
     if plan.per_day:
         people += f", {plan.days(plan.horizon)} at {plan.per_day:,.0f} a day"
@@ -263,8 +259,6 @@ def _facts(plan: "LaunchPlan") -> "Table":
 
 
 def _courses(plan: "LaunchPlan") -> "Table":
-    from evenhand.cli.show import grid
-
     numbers = (">cost\nin all", ">regret,\nand its band", ">accepted\nfirst", ">largest\ntrue gap")
     table = grid("", *numbers, padding=1)
     for course in plan.courses:

@@ -1,42 +1,47 @@
 """`evenhand serve`: the decision service, or a demonstration of it with simulated people. Beside it
-`evenhand train`, for services that run with --no-train, and `evenhand db`, what the owner of the
-ledger's database does.
+`evenhand train`, for services that run with --no-train, `evenhand db`, what the owner of the
+ledger's database does, and `evenhand keys`, the API keys in the ledger of the settings.
 """
 
 import contextlib
+import getpass
 import os
 import socket
 import tempfile
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from evenhand.cli.audit import CONFIG, OLD_FILE
-from evenhand.cli.options import option
+from evenhand.cli.options import JSON_OPTION, flag, option
+from evenhand.cli.show import emit
+from evenhand.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from evenhand.service import Settings
+    from evenhand.service import LedgerKeys, Settings
+
+TENANT = option("--tenant NAME", "Whose key.  [default: the only tenant]")
+BY = option("--by NAME", "Who does it, for the record.  [default: you]")
 
 
 @click.command(
     "serve",
     params=[
         option("--config FILE", "The settings (TOML).", OLD_FILE),
-        option(
-            "--demo", "Simulated people apply, wait and repay; one second is one day.", is_flag=True
-        ),
+        flag("--demo", "Simulated people apply, wait and repay; one second is one day."),
         option("--host", "The address to listen on.  [default: 127.0.0.1]"),
         option("--port", "The port to listen on.  [default: 8377]", click.IntRange(0, 65535)),
-        option(
+        flag(
             "--plain-http",
             "Allow HTTP beyond this machine: a proxy in front ends TLS.",
-            is_flag=True,
             default=None,
         ),
-        option("--no-train", "Decide only; another process runs 'evenhand train'.", is_flag=True),
-        option("--check", "Check the settings, the files and the address; stop.", is_flag=True),
+        flag("--no-train", "Decide only; another process runs 'evenhand train'."),
+        flag("--check", "Check the settings, the files and the address; stop."),
         option("--seconds S", "Stop after so many seconds.", float),
     ],
 )
@@ -128,7 +133,7 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
     params=[
         CONFIG,
         option("--product NAME", "Only this product.  [default: all]"),
-        option("--now", "Close the epoch even if it is not full.", is_flag=True),
+        flag("--now", "Close the epoch even if it is not full."),
     ],
 )
 def train(settings: "Settings", product: str | None, now: bool) -> None:
@@ -142,7 +147,6 @@ def train(settings: "Settings", product: str | None, now: bool) -> None:
     Example
       evenhand train --config service.toml --now
     """
-    from evenhand.errors import InvalidInput
     from evenhand.ledger import SystemClock
     from evenhand.service import Trainer
     from evenhand.service.server import open_ledger
@@ -194,7 +198,6 @@ def show_command(settings: "Settings") -> None:
 @db.command("grant", params=[CONFIG, click.Argument(["role"])])
 def grant_command(settings: "Settings", role: str) -> None:
     """Let ROLE append to the ledger, and nothing else; the settings name the owner's URL."""
-    from evenhand.errors import InvalidInput
     from evenhand.ledger.postgres import grant
 
     if "://" not in settings.ledger:
@@ -204,3 +207,158 @@ def grant_command(settings: "Settings", role: str) -> None:
     for statement in grant(settings.ledger, role):
         click.echo(f"{statement};")
     click.echo(f"Role {role} can append and read. Let the service use it in its URL.")
+
+
+# evenhand keys
+
+
+@click.group("keys")
+def keys() -> None:
+    """Create, list and revoke API keys, in the database of the settings.
+
+    Every creation and revocation is a row of the chain, without the key itself. It holds on every
+    replica at once. A SQLite ledger belongs to one process: while the service runs on one, use POST
+    /v1/keys and DELETE /v1/keys/ID, or stop it.
+
+    \b
+    Example
+      evenhand keys create --config service.toml --scope decide --name "web shop"
+    """
+
+
+@contextlib.contextmanager
+def _opened(settings: "Settings") -> Iterator["LedgerKeys"]:
+    from evenhand.ledger import LedgerLocked
+    from evenhand.service import LedgerKeys
+    from evenhand.service.server import open_ledger
+
+    try:
+        ledger = open_ledger(settings, time.time)
+    except LedgerLocked as locked:
+        raise LedgerLocked(
+            str(locked).split(" Hint: ")[0],
+            hint="ask the running service: POST /v1/keys, GET /v1/keys, DELETE /v1/keys/ID; "
+            "or stop it.",
+        ) from locked
+    with ledger:
+        yield LedgerKeys(ledger)
+
+
+def _by(by: str | None) -> str:
+    return by or f"{getpass.getuser()} (command line)"
+
+
+def _tenant(settings: "Settings", tenant: str | None) -> str:
+    known = list(dict.fromkeys(product.tenant for product in settings.products))
+    if tenant is None and len(known) == 1:
+        return known[0]
+    if tenant not in known:
+        raise InvalidInput(
+            f"tenant is {tenant!r}; it must be one of the settings' tenants.",
+            hint=f"they are {', '.join(known)}: give --tenant.",
+        )
+    return tenant
+
+
+@keys.command(
+    "create",
+    params=[
+        CONFIG,
+        TENANT,
+        option(
+            "--scope scopes",
+            "What the key may do; repeat it for several.",
+            click.Choice(["decide", "observe", "audit", "admin"]),
+            multiple=True,
+            required=True,
+        ),
+        option("--name NAME", "What it is for; it signs what it does.", required=True),
+        BY,
+    ],
+)
+def create(
+    settings: "Settings", tenant: str | None, scopes: tuple[str, ...], name: str, by: str | None
+) -> None:
+    """Make a key, and print it; it is not shown again."""
+    with _opened(settings) as opened:
+        click.echo(opened.add(_tenant(settings, tenant), scopes, name, _by(by)))
+
+
+@keys.command(
+    "list",
+    params=[
+        CONFIG,
+        option("--tenant NAME", "Whose keys.  [default: those of all tenants]"),
+        JSON_OPTION,
+    ],
+)
+def list_keys(settings: "Settings", tenant: str | None, document: str | None) -> None:
+    """List the keys, revoked ones too, without what opens."""
+    everybody = dict.fromkeys(product.tenant for product in settings.products)
+    tenants = everybody if tenant is None else [_tenant(settings, tenant)]
+    with _opened(settings) as opened:
+        found = [(one, key) for one in tenants for key in opened.all(one)]
+    rows = [
+        {
+            "tenant": one,
+            "id": key.id,
+            "state": "revoked" if key.revoked else "valid",
+            "scopes": sorted(key.scopes),
+            "name": key.name,
+        }
+        for one, key in found
+    ]
+    if emit(document, {"keys": rows}):
+        return
+    for row in rows:
+        scopes = ",".join(row["scopes"])
+        click.echo(f"{row['tenant']}  {row['id']}  {row['state']:7}  {scopes}  {row['name']}")
+
+
+@keys.command("revoke", params=[CONFIG, TENANT, click.Argument(["key_id"], metavar="ID"), BY])
+def revoke(settings: "Settings", tenant: str | None, key_id: str, by: str | None) -> None:
+    """Revoke the key ID: when this returns, it opens no replica."""
+    from evenhand.ledger import NotFound
+
+    with _opened(settings) as opened:
+        if not opened.revoke(_tenant(settings, tenant), key_id, _by(by)):
+            raise NotFound(f"this tenant has no key {key_id!r}.", hint="evenhand keys list.")
+    click.echo(f"{key_id} is revoked.")
+
+
+@keys.command("first", params=[CONFIG, BY])
+def first(settings: "Settings", by: str | None) -> None:
+    """Make one key with every scope for each tenant that has none, and print it.
+
+    `evenhand serve` does this at its first start. If that key was lost, use `create`.
+    """
+    tenants = dict.fromkeys(product.tenant for product in settings.products)
+    with _opened(settings) as opened:
+        made = opened.first(tenants, _by(by))
+    for tenant in tenants:
+        told = made.get(tenant, "has keys already; evenhand keys create makes more")
+        click.echo(f"{tenant}: {told}")
+
+
+@keys.command(
+    "import",
+    params=[
+        CONFIG,
+        option("--from file FILE", "The file of keys.  [default: that of the settings]", OLD_FILE),
+        BY,
+    ],
+)
+def take_over(settings: "Settings", file: Path | None, by: str | None) -> None:
+    """Take over the keys of keys.json, where they were kept before.
+
+    Revoked keys stay revoked, and a key that is in the ledger already stays as it is there. The
+    file is not read again: delete it.
+    """
+    from evenhand.service import KeyStore
+
+    source = file or Path(settings.keys)
+    if not source.exists():
+        raise click.UsageError(f"{source} does not exist; give --from FILE.")
+    with _opened(settings) as opened:
+        number = opened.take_over(KeyStore(source), _by(by))
+    click.echo(f"{number} keys of {source} are new in the ledger; delete the file.")

@@ -6,28 +6,23 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from rich.console import Console, JustifyMethod, OverflowMethod
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.table import Table
-from rich.text import Text
 
 from evenhand.cli.options import TableProblem
 from evenhand.contracts import Params, Policy
 from evenhand.errors import CannotEstimateRate
-from evenhand.faircsc import FairSolution
 from evenhand.fairness.rates import RATES, GapConstraints
 from evenhand.words import Group
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from evenhand.faircsc import FairSolution
 
 IN_SAMPLE = (
     "These rates are measured on this table, the one the policy was chosen on. They are not "
@@ -37,10 +32,12 @@ HOLDS = 1e-9
 """Rounding that does not count as exceeding a limit."""
 
 
-def console(quiet: bool = False) -> Console:
+def console(quiet: bool = False) -> "Console":
     """Standard output; 110 columns wide when it is a file or a pipe, unless COLUMNS says how wide.
     Tables fit 80 columns. `quiet` prints nothing.
     """
+    from rich.console import Console
+
     out = Console(highlight=False, quiet=quiet)
     if out.is_terminal or "COLUMNS" in os.environ:
         return out
@@ -52,40 +49,54 @@ def progress(text: str, total: int | None = None) -> Iterator[Callable[[int], No
     """A bar on stderr that is gone afterwards; yields the function that is told the number of steps
     done.
     """
-    columns = (
-        SpinnerColumn(),
-        TextColumn(text),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    from rich import progress as bars
+    from rich.console import Console
+
     err = Console(stderr=True)
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    with bars.Progress(
+        bars.SpinnerColumn(),
+        bars.TextColumn(text),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    ) as bar:
         task = bar.add_task(text, total=total)
         yield lambda done: bar.update(task, completed=done)
 
 
-def heading(text: str) -> Text:
+def heading(text: str) -> "Text":
     """A line that opens a part."""
+    from rich.text import Text
+
     return Text(text, style="bold")
 
 
-def show_lines(out: Console, lines: Iterable[str], style: str = "") -> None:
+def show_lines(out: "Console", lines: Iterable[str], style: str = "") -> None:
     """Texts as they are, without markup."""
+    from rich.text import Text
+
     for line in lines:
         out.print(Text(line, style=style))
 
 
-def grid(*columns: str, padding: int = 1, rows: Iterable[Iterable[str]] = ()) -> Table:
+def grid(*columns: str, padding: int = 1, rows: Iterable[Iterable[str]] = ()) -> "Table":
     """A table without lines; the columns whose name begins with ">" are flush right, those whose
     name begins with "~" may be broken into several lines.
     """
+    from rich.table import Table
+
     table = Table(box=None, padding=(0, padding + 1, 0, 0), show_header=any(columns))
     for name in columns:
-        justify: JustifyMethod = "right" if name.startswith(">") else "left"
         wrapped = name.startswith("~")
-        overflow: OverflowMethod = "fold" if wrapped else "ellipsis"
-        table.add_column(name.lstrip(">~"), justify=justify, no_wrap=not wrapped, overflow=overflow)
+        table.add_column(
+            name.lstrip(">~"),
+            justify="right" if name.startswith(">") else "left",
+            no_wrap=not wrapped,
+            overflow="fold" if wrapped else "ellipsis",
+        )
     for row in rows:
         table.add_row(*row)
     return table
@@ -129,6 +140,26 @@ def as_json(value: object) -> Any:
 # a problem on a table, and its solution
 
 
+def solve(
+    task: TableProblem, method: str = "column-generation", max_calls: int | None = None
+) -> "FairSolution":
+    """Solve, with a counter of oracle calls on stderr."""
+    from evenhand.faircsc import solve_fair
+
+    with progress("oracle calls", max_calls) as count:
+        return solve_fair(
+            task.problem,
+            task.hypotheses,
+            task.rates,
+            task.sample,
+            task.limit,
+            method=method,  # type: ignore[arg-type]  # click offers nothing else
+            group_use=task.group_use,
+            max_calls=max_calls,
+            progress=count,
+        )
+
+
 def per_person(task: TableProblem, cost: float) -> float:
     """A total cost per row: the error rate where both prices are 1."""
     return cost / len(task.sample)
@@ -147,7 +178,7 @@ def money(task: TableProblem, cost: float) -> str:
     return f"{each:,.0f}" if abs(each) >= 1000 else f"{each:.5g}"
 
 
-def measured_rates(task: TableProblem, solution: FairSolution) -> dict[str, dict[Group, float]]:
+def measured_rates(task: TableProblem, solution: "FairSolution") -> dict[str, dict[Group, float]]:
     """{symbol: {group: rate}} for every rate that the table lets us estimate."""
     measured: dict[str, dict[Group, float]] = {}
     for rate in RATES.values():
@@ -158,7 +189,7 @@ def measured_rates(task: TableProblem, solution: FairSolution) -> dict[str, dict
     return measured
 
 
-def optimality(task: TableProblem, solution: FairSolution) -> str:
+def optimality(task: TableProblem, solution: "FairSolution") -> str:
     """How far from the best mixture within the limit, in words."""
     if solution.lower_bound is None:
         reason = (
@@ -177,7 +208,7 @@ def optimality(task: TableProblem, solution: FairSolution) -> str:
     return f"lower bound {lower}: at most {slack:.2g} above the optimum"
 
 
-def show_task(out: Console, task: TableProblem) -> None:
+def show_task(out: "Console", task: TableProblem) -> None:
     """Whom the table is about, and how it was read."""
     sample = task.sample
     good = float((sample.label == 1).mean())
@@ -203,7 +234,7 @@ def notes_of(task: TableProblem) -> list[str]:
     return [note for note in task.table.notes if not note.lstrip("0123456789, ").startswith(shown)]
 
 
-def show_policy(out: Console, task: TableProblem, solution: FairSolution) -> None:
+def show_policy(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """The mixture in words, and its rates."""
     policy = solution.policy
     use = (
@@ -224,13 +255,13 @@ def show_policy(out: Console, task: TableProblem, solution: FairSolution) -> Non
     show_lines(out, [f"  {line}" for line in policy.describe(task.table.names).splitlines()])
     if len(policy.weights) > 1:
         coin = "A coin that knows nothing about the person picks the rule, anew for each person."
-        out.print(Text(f"  {coin}"))
+        show_lines(out, [f"  {coin}"])
     out.print(heading("\nRates on this table"))
     out.print(rates_grid(task, solution))
-    out.print(Text("  (n): the people that the rate is a share of.", style="dim"))
+    show_lines(out, ["  (n): the people that the rate is a share of."], style="dim")
 
 
-def rates_grid(task: TableProblem, solution: FairSolution) -> Table:
+def rates_grid(task: TableProblem, solution: "FairSolution") -> "Table":
     """The rates of each group with the people behind them, the largest gap beside its limit."""
     sample, measured = task.sample, measured_rates(task, solution)
     several = len(sample.groups) > 2
@@ -262,7 +293,7 @@ def uses(task: TableProblem, policy: Policy, name: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", words) is not None
 
 
-def costs_of(task: TableProblem, solution: FairSolution) -> dict[str, float]:
+def costs_of(task: TableProblem, solution: "FairSolution") -> dict[str, float]:
     """The total cost of the policy, and of what it is compared with."""
     problem, gap = task.problem, float(np.abs(solution.unlimited_gaps).max())
     return {
@@ -273,7 +304,7 @@ def costs_of(task: TableProblem, solution: FairSolution) -> dict[str, float]:
     }
 
 
-def show_solution(task: TableProblem, solution: FairSolution) -> None:
+def show_solution(task: TableProblem, solution: "FairSolution") -> None:
     """The table, the policy with its rates, and the cost: what it is compared with, how near to
     optimal, and the work it took.
     """

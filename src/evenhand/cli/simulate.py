@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from evenhand.cli import show
 from evenhand.cli.options import JSON_OPTION, NATURAL, ONE_RATE, PICTURE_FILE, option
 from evenhand.contracts import Environment, Policy
 from evenhand.errors import InvalidInput
@@ -131,7 +132,6 @@ def command(
     Example
       evenhand simulate --environment lending --learner two-phase --rounds 50000 --seed 1
     """
-    from evenhand.cli.show import emit, progress
     from evenhand.report.drawing import require
     from evenhand.simulate import simulate
     from evenhand.simulate.named import make_learner, split_options
@@ -144,7 +144,7 @@ def command(
     play = Play(**options)
     world = play.world()
     made = make_learner(learner, play.setting(world))
-    with progress("rounds", play.rounds) as count:
+    with show.progress("rounds", play.rounds) as count:
         run = simulate(
             made, world, play.rounds, seed, play.regret_to, engine=play.engine, progress=count
         )
@@ -156,7 +156,7 @@ def command(
     accepted = np.diff(run.rounds, prepend=0)
     epochs["accepted_share"] = np.asarray(run.accepted) / accepted
     asked = {"learner": learner, "seed": seed, "oracle_calls": run.oracle_calls, **vars(play)}
-    if emit(document, {**asked, "optimum": run.optimum, "run": told, "epochs": epochs}):
+    if show.emit(document, {**asked, "optimum": run.optimum, "run": told, "epochs": epochs}):
         return
     show_run(play, learner, run)
     if figure is not None:
@@ -165,7 +165,6 @@ def command(
 
 def show_run(play: Play, learner: str, run: "Run[Learner]") -> None:
     """The table of epochs and what it comes to; an exploration of many epochs is one row."""
-    from evenhand.cli import show
     from evenhand.cli.frontier import RuleBook
 
     out = show.console()

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from evenhand.cli import show
 from evenhand.cli.options import (
     JSON_FILE,
     JSON_OPTION,
     MANY_RATES,
+    NATURAL,
+    POSITIVE,
     PROBLEM_OPTIONS,
     TABLE_OPTIONS,
     TableProblem,
+    option,
     table_problem,
 )
 from evenhand.contracts import Json
@@ -31,26 +35,21 @@ if TYPE_CHECKING:
         *TABLE_OPTIONS,
         MANY_RATES,
         *PROBLEM_OPTIONS,
-        click.Option(
-            ["--method"],
-            type=click.Choice(("column-generation", "saddle-point")),
+        option(
+            "--method",
+            "The solver; saddle-point is the paper's recipe.",
+            click.Choice(("column-generation", "saddle-point")),
             default="column-generation",
-            help="The solver; saddle-point is the paper's recipe.",
         ),
-        click.Option(
-            ["--max-calls"], type=click.IntRange(min=1), help="Stop after this many oracle calls."
+        option("--max-calls", "Stop after this many oracle calls.", POSITIVE),
+        option(
+            "--holdout SHARE",
+            "Hold out this share of every group, choose the policy on the rest, and test it on "
+            "them.",
+            float,
         ),
-        click.Option(
-            ["--holdout"],
-            type=float,
-            metavar="SHARE",
-            help="Hold out this share of every group, choose the policy on the rest, and test it "
-            "on them.",
-        ),
-        click.Option(["--seed"], type=click.IntRange(min=0), default=0, help="Who is held out."),
-        click.Option(
-            ["--out"], type=JSON_FILE, metavar="POLICY.JSON", help="Save the policy as plain JSON."
-        ),
+        option("--seed", "Who is held out.", NATURAL, default=0),
+        option("--out POLICY.JSON", "Save the policy as plain JSON.", JSON_FILE),
         JSON_OPTION,
     ],
 )
@@ -81,29 +80,8 @@ def command(
     mixture, on this table.
     """
     task = table_problem(options)
-    solution = solve(task, method, max_calls)
+    solution = show.solve(task, method, max_calls)
     present(task, solution, out, document)
-
-
-def solve(
-    task: TableProblem, method: str = "column-generation", max_calls: int | None = None
-) -> "FairSolution":
-    """Solve, with a counter of oracle calls on stderr."""
-    from evenhand.cli.show import progress
-    from evenhand.faircsc import solve_fair
-
-    with progress("oracle calls", max_calls) as count:
-        return solve_fair(
-            task.problem,
-            task.hypotheses,
-            task.rates,
-            task.sample,
-            task.limit,
-            method=method,  # type: ignore[arg-type]  # click offers nothing else
-            group_use=task.group_use,
-            max_calls=max_calls,
-            progress=count,
-        )
 
 
 def present(
@@ -112,22 +90,20 @@ def present(
     """Save the policy, then print it as JSON or show it, with what is measured on the people who
     were held out.
     """
-    from evenhand.cli import show
-
     if out is not None:
         save_policy(task, solution, out)
     if document is not None:
         figures = policy_document(task, solution)
         if task.held is not None:
-            from evenhand.cli import holdout
+            from evenhand.cli.apply import test_document
 
             file, measured = test_held(task, task.held, solution)
-            figures["holdout"] = holdout.figures(file, measured, task.limit, task.source, [])
+            figures["holdout"] = test_document(file, measured, task.limit, task.source, [])
         if show.emit(document, figures):
             return
     show.show_solution(task, solution)
     if task.held is not None:
-        from evenhand.cli.holdout import show_test
+        from evenhand.cli.apply import show_test
 
         screen = show.console()
         screen.print(show.heading(f"\nOn the {len(task.held):,} people who were held out"))
@@ -152,15 +128,12 @@ def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> Non
     `evenhand.policy_from_json(document["policy"])` reads the policy back, and `evenhand apply` and
     `evenhand test` follow its recipe on new tables.
     """
-    from evenhand.cli import show
-
     show.write_json(path, policy_document(task, solution), indent=2)
 
 
 def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
     """The document of `save_policy`."""
     from evenhand import __version__
-    from evenhand.cli import show
     from evenhand.tables import recipe_to_json
 
     table, lower = task.table, solution.lower_bound

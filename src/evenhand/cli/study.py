@@ -24,6 +24,7 @@ from evenhand.cli.options import (
     command_words,
     option,
 )
+from evenhand.cli.show import console, emit, grid, progress
 from evenhand.contracts import Json, Params
 
 if TYPE_CHECKING:
@@ -101,7 +102,6 @@ def command(document: str | None, **options: Any) -> None:
       vw-epsilon-greedy, vw-squarecb   Vowpal Wabbit (the extra vw)
       accept-all         no learning
     """
-    from evenhand.cli.show import emit, progress
     from evenhand.report.drawing import require
     from evenhand.simulate.study import Dask, Local, study, write_parquet
     from evenhand.tables import misleading
@@ -187,7 +187,6 @@ def study_document(finished: "Study", folder: Path) -> Json:
 
 def show_study(finished: "Study") -> None:
     """The table on the terminal."""
-    from evenhand.cli.show import console, grid
     from evenhand.report.pages import percent
 
     numbers = (

@@ -25,17 +25,11 @@ limit.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
 
-from evenhand.contracts import (
-    Enumeration,
-    Hypothesis,
-    Partition,
-    Partitioning,
-    RowOracle,
-)
+from evenhand.contracts import Enumeration, Hypothesis, Partition, Partitioning, RowOracle
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
@@ -86,17 +80,12 @@ class RuleColumn:
 
     cost: float
     gaps: FloatArray
-    make: Callable[[], Hypothesis]
+    hypothesis: Callable[[], Hypothesis]
 
     @classmethod
     def of(cls, hypothesis: Hypothesis, cost: float, gaps: FloatArray) -> "RuleColumn":
         """The column of a hypothesis that is at hand."""
         return cls(cost, gaps, lambda: hypothesis)
-
-    @cached_property
-    def hypothesis(self) -> Hypothesis:
-        """The hypothesis."""
-        return self.make()
 
     def value(self, multipliers: FloatArray) -> float:
         """cost + lambda . gap: its Lagrangian value, but for the constant."""
@@ -215,7 +204,8 @@ class Relatives:
         else:
             accept = value < -TIE
             total = self.sums[:, accept].sum(axis=1)
-        return RuleColumn(float(total[0]), total[1:].copy(), lambda: self.hypothesis(accept))
+        make = cache(partial(self.hypothesis, accept))
+        return RuleColumn(float(total[0]), total[1:].copy(), make)
 
 
 @dataclass(eq=False)
@@ -305,7 +295,8 @@ class PointPricer:
     def column(self, member: int) -> RuleColumn:
         """The column of one member."""
         gaps = self.gaps[:, member].copy()
-        return RuleColumn(float(self.costs[member]), gaps, lambda: self.oracle.hypothesis(member))
+        make = cache(partial(self.oracle.hypothesis, member))
+        return RuleColumn(float(self.costs[member]), gaps, make)
 
     def singles(self, highest_cost: float) -> list[RuleColumn]:
         """The member of least |gap| among those of at most that cost, and the permanent ones."""

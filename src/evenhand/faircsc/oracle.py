@@ -350,7 +350,7 @@ class FairCSC:
             The mixture with its cost and its gaps.
         """
         scale, rejection_total = units
-        hypotheses = tuple(column.hypothesis for column in walk.columns)
+        hypotheses = tuple(column.hypothesis() for column in walk.columns)
         policy = Mixture(hypotheses, walk.weights, self.group_use, self.schema)
         pairs = zip(walk.weights, walk.columns, strict=True)
         features, group = self.rows.features[: self.objective], self.rows.group

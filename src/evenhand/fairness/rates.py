@@ -222,8 +222,8 @@ class GapConstraints(Brief):
             If there is one group only, or nobody of a group counts for a rate.
         """
         chosen = as_rates(rates)
-        groups = sample.groups
         channels = np.concatenate([rate.group_weights(sample) for rate in chosen])
+        groups = sample.groups
         rows, names = [], []
         for r, rate in enumerate(chosen):
             for j, k in combinations(range(len(groups)), 2):

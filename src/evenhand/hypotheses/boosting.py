@@ -13,10 +13,9 @@ import numpy as np
 
 from evenhand.contracts import Hypothesis, HypothesisClass, Params, RowOracle
 from evenhand.errors import InvalidInput, install_hint
-from evenhand.hypotheses.common import checked_costs, checked_rows
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.estimator import Estimator, Fitted, normalised
-from evenhand.words import FloatArray, GroupArray
+from evenhand.words import FloatArray, GroupArray, as_features, as_numbers
 
 SETTINGS: Params = {
     "n_estimators": 60,
@@ -68,18 +67,9 @@ class DaskBoosting(HypothesisClass):
             "settings": {**SETTINGS, **self.settings},
         }
 
-    @property
-    def log_size(self) -> float:
-        """Infinite."""
-        return math.inf
-
-    def log_growth(self, rows: int, columns: int) -> float:
-        """Unknown, so infinite."""
-        return math.inf
-
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
         """Send the rows to the workers once."""
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         size = math.ceil(len(rows) / self.partitions)
         return _BoundDask(self, _array(rows, (size, rows.shape[1])).persist(), rows.shape, size)
 
@@ -97,7 +87,7 @@ class _BoundDask:
         """Boosted trees fitted to 1[c < 0] with weights |c|; rows of weight 0 stay, they count
         nothing.
         """
-        cost = checked_costs(acceptance_cost, self.shape[0])
+        cost = as_numbers(acceptance_cost, self.shape[0], "acceptance_cost")
         accept = cost < 0
         if not (cost > 0).any() or not accept.any():
             return ACCEPT_ALL if accept.any() or not (cost > 0).any() else REJECT_ALL

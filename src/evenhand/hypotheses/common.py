@@ -1,11 +1,14 @@
 """What the hypothesis classes share: checks of their rows, and how ties are broken."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.contracts import Hypothesis
 from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.words import FloatArray, GroupArray, as_features, as_group, as_numbers
+from evenhand.words import FloatArray, GroupArray, as_group, as_numbers
 
 TIE = 1e-13
 """Totals that differ by less than TIE * sum|cost| are equal: rounding must not decide between
@@ -16,30 +19,36 @@ hypotheses.
 GROUP_HINT = 'pass group=..., and choose group_use="decide" if the group may influence decisions.'
 
 
-def checked_rows(features: FloatArray) -> FloatArray:
-    """(rows, columns), finite, at least one of each."""
-    rows = as_features(features)
-    if 0 in rows.shape:
-        raise InvalidInput(
-            f"features has shape {rows.shape}; at least one row and one column are needed."
-        )
-    return rows
+@dataclass(frozen=True, eq=False)
+class EnumeratedRows(ABC):
+    """A class bound to so many rows, whose members have numbers: channels are checked, and ties go
+    to the lowest number.
+    """
 
+    rows: int
 
-def checked_costs(acceptance_cost: FloatArray, rows: int) -> FloatArray:
-    """(rows,) finite."""
-    return as_numbers(acceptance_cost, rows, "acceptance_cost")
+    @abstractmethod
+    def sums(self, channels: FloatArray) -> FloatArray:
+        """The totals of checked channels."""
 
+    @abstractmethod
+    def hypothesis(self, member: int) -> Hypothesis:
+        """The member of that number."""
 
-def checked_channels(channels: FloatArray, rows: int) -> FloatArray:
-    """(k, rows) float64, contiguous."""
-    array = np.ascontiguousarray(channels, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != rows:
-        raise LengthMismatch(
-            f"channels has shape {array.shape}; the class is bound to {rows} rows: (k, {rows}) is "
-            "needed."
-        )
-    return array
+    def totals(self, channels: FloatArray) -> FloatArray:
+        """totals[c, h] = sum of channel c over the rows that member h accepts."""
+        array = np.ascontiguousarray(channels, dtype=np.float64)
+        if array.ndim != 2 or array.shape[1] != self.rows:
+            raise LengthMismatch(
+                f"channels has shape {array.shape}; the class is bound to {self.rows} rows: "
+                f"(k, {self.rows}) is needed."
+            )
+        return self.sums(array)
+
+    def best(self, acceptance_cost: FloatArray) -> Hypothesis:
+        """The first cheapest member."""
+        cost = as_numbers(acceptance_cost, self.rows, "acceptance_cost")
+        return self.hypothesis(first_minimum(self.totals(cost[np.newaxis])[0], cost))
 
 
 def require_columns(features: FloatArray, columns: int, what: str) -> None:
@@ -56,8 +65,7 @@ def require_group(group: GroupArray | None, rows: int, what: str) -> GroupArray:
     """The group of every row; the way out where it is None."""
     if group is None:
         raise InvalidInput(
-            f"{what} looks at the group of each row, but group is None.",
-            hint=GROUP_HINT,
+            f"{what} looks at the group of each row, but group is None.", hint=GROUP_HINT
         )
     return as_group(group, rows)
 

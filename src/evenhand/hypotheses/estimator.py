@@ -7,7 +7,6 @@ earlier calls then change nothing. What is fitted becomes a plain rule where it 
 becomes a `Tree`, a logistic regression a `LinearRule`; all other models stay opaque (`Fitted`).
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,19 +19,14 @@ from numpy.typing import NDArray
 from evenhand.computing import one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition, RowOracle
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, UnsuitableEstimator
-from evenhand.hypotheses.common import (
-    checked_costs,
-    checked_rows,
-    column_name,
-    require_columns,
-)
+from evenhand.hypotheses.common import column_name, require_columns
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
 from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
 from evenhand.hypotheses.models import StoredModel, load_model, store_model
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.schema import Schema
 from evenhand.shown import Brief
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
 
 MOST_PATHS = 6
 """So many accepting paths of a tree are told in words."""
@@ -277,13 +271,6 @@ class Estimator(HypothesisClass):
         named = {} if self.schema is None else {"schema": self.schema.sha256}
         return {"class": "Estimator", "classifier": name, "classifier_params": settings, **named}
 
-    @property
-    def log_size(self) -> float:
-        return math.inf
-
-    def log_growth(self, rows: int, columns: int) -> float:
-        return math.inf
-
     def reading(self, schema: Schema) -> "Estimator":
         """The class for people with these columns.
 
@@ -311,7 +298,7 @@ class Estimator(HypothesisClass):
         return replace(self, schema=schema)
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         if self.schema is not None:
             self.schema.checked(rows)
         order = np.lexsort(rows.T[::-1])
@@ -369,7 +356,7 @@ class _BoundEstimator:
 
     def _fitted(self, acceptance_cost: FloatArray) -> Any:
         """The fitted model; a constant where all costs have one sign."""
-        cost = checked_costs(acceptance_cost, len(self.rows))
+        cost = as_numbers(acceptance_cost, len(self.rows), "acceptance_cost")
         order = self.order if self.rank is None else np.lexsort((cost, self.rank))
         weight = normalised(np.abs(cost[order]))
         order, weight = order[weight > 0], weight[weight > 0]

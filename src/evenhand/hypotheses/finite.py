@@ -17,15 +17,9 @@ from numpy.typing import ArrayLike
 
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, Params
 from evenhand.errors import InvalidInput, NotSerialisable
-from evenhand.hypotheses.common import (
-    checked_channels,
-    checked_costs,
-    checked_rows,
-    first_minimum,
-    require_group,
-)
+from evenhand.hypotheses.common import EnumeratedRows, require_group
 from evenhand.shown import Brief
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features
 
 Rule = Callable[[FloatArray, GroupArray | None], BoolArray]
 
@@ -301,48 +295,48 @@ class FiniteClass(HypothesisClass):
         return min(self.log_size, rows * math.log(2.0))
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         shown = require_group(group, len(rows), "this FiniteClass") if self.uses_group else None
         if self._table is None:
             members = self._listed
             accepts = np.array(
                 [_as_acceptance(h.accepts(rows, shown), len(rows), h.describe()) for h in members]
             )
-            return _BoundMatrix(accepts, np.arange(len(rows)), lambda member: members[member])
+            return _BoundMatrix(len(rows), accepts, np.arange(len(rows)), members.__getitem__)
         table = self._table
         contexts = context_numbers(rows, table.shape[1])
-        return _BoundMatrix(table, contexts, lambda member: TableRow(tuple(table[member].tolist())))
+        return _BoundMatrix(
+            len(rows), table, contexts, lambda member: TableRow(tuple(table[member].tolist()))
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundMatrix:
+class _BoundMatrix(EnumeratedRows):
     """totals[c, h] = sum over contexts of accepts[h, context] * (sum of channel c over the rows of
     that context). Ties go to the member that was listed first.
     """
 
     accepts: BoolArray
     context: IntArray
-    hypothesis: Callable[[int], Hypothesis]
+    rule: Callable[[int], Hypothesis]
 
-    def totals(self, channels: FloatArray) -> FloatArray:
+    def hypothesis(self, member: int) -> Hypothesis:
+        return self.rule(member)
+
+    def sums(self, channels: FloatArray) -> FloatArray:
         """Channels summed per context, then one matrix product, in blocks of members that fit the
         cache.
         """
-        checked = checked_channels(channels, len(self.context))
         members, contexts = self.accepts.shape
         per_context = np.array(
-            [np.bincount(self.context, channel, contexts) for channel in checked]
+            [np.bincount(self.context, channel, contexts) for channel in channels]
         ).reshape(-1, contexts)
-        out = np.empty((len(checked), members))
+        out = np.empty((len(channels), members))
         step = max(1, BLOCK // contexts)
         for start in range(0, members, step):
             block = self.accepts[start : start + step].T.astype(np.float64)
             out[:, start : start + step] = per_context @ block
         return out
-
-    def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = checked_costs(acceptance_cost, len(self.context))
-        return self.hypothesis(first_minimum(self.totals(cost[np.newaxis])[0], cost))
 
 
 def context_numbers(features: FloatArray, contexts: int) -> IntArray:

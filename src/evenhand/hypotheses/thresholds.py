@@ -14,24 +14,32 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evenhand.computing import compiled
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, Params, RowOracle
 from evenhand.errors import InvalidInput, NotSerialisable
-from evenhand.hypotheses import _kernels as kernels
 from evenhand.hypotheses.common import (
-    checked_channels,
-    checked_costs,
-    checked_rows,
+    EnumeratedRows,
     column_name,
     first_minimum,
     require_columns,
     require_group,
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, distinct_groups
+from evenhand.words import (
+    BoolArray,
+    FloatArray,
+    Group,
+    GroupArray,
+    IntArray,
+    as_features,
+    as_numbers,
+    distinct_groups,
+)
 
-MANY_BINS = 16_384
-"""Bins of all columns together, above which the pass of stumps goes column by column."""
+Codes = NDArray[np.uint8 | np.uint16 | np.int32]
+"""The bin of each row in each column, in the smallest kind of number that tells them apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,10 +268,6 @@ class ScoreThresholds(HypothesisClass):
     def params(self) -> Params:
         return {"class": "ScoreThresholds", "column": self.column, "per_group": self.per_group}
 
-    @property
-    def log_size(self) -> float:
-        return math.inf
-
     def log_growth(self, rows: int, columns: int) -> float:
         return rows * math.log(2.0) if self.per_group else math.log(rows + 1)
 
@@ -287,10 +291,11 @@ class ScoreThresholds(HypothesisClass):
             )
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         self.check_rows(rows)
         if not self.per_group:
-            return _BoundThresholds(Cuts.on(rows[:, self.column]), self.column, rows.shape[1])
+            cut = Cuts.on(rows[:, self.column])
+            return _BoundThresholds(len(rows), cut, self.column, rows.shape[1])
         known = require_group(group, len(rows), "ScoreThresholds(per_group=True)")
         parts = [
             (value, np.flatnonzero(known == value)) for value in distinct_groups(known.tolist())
@@ -300,19 +305,15 @@ class ScoreThresholds(HypothesisClass):
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundThresholds:
+class _BoundThresholds(EnumeratedRows):
     """One score, sorted; ties go to accept-all, reject-all, then the lowest threshold."""
 
     cuts: Cuts
     column: int
     columns: int
 
-    def totals(self, channels: FloatArray) -> FloatArray:
-        return self.cuts.totals(checked_channels(channels, len(self.cuts.codes)))
-
-    def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = checked_costs(acceptance_cost, len(self.cuts.codes))
-        return self.hypothesis(self.cuts.cheapest(cost))
+    def sums(self, channels: FloatArray) -> FloatArray:
+        return self.cuts.totals(channels)
 
     def hypothesis(self, member: int) -> Hypothesis:
         return self.cuts.rule(member, lambda value: Threshold(self.column, value, self.columns))
@@ -330,11 +331,11 @@ class _BoundPerGroup:
     columns: int
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = checked_costs(acceptance_cost, self.rows)
+        cost = as_numbers(acceptance_cost, self.rows, "acceptance_cost")
 
         def cheapest(cuts: Cuts, where: IntArray) -> Hypothesis:
-            bound = _BoundThresholds(cuts, self.column, self.columns)
-            return bound.hypothesis(cuts.cheapest(cost[where]))
+            bound = _BoundThresholds(len(where), cuts, self.column, self.columns)
+            return bound.best(cost[where])
 
         rules = tuple((value, cheapest(cuts, where)) for value, where, cuts in self.cuts)
         return rules[0][1] if all(rule == rules[0][1] for _, rule in rules) else PerGroup(rules)
@@ -380,19 +381,15 @@ class Stumps(HypothesisClass):
     def params(self) -> Params:
         return {"class": "Stumps", "max_bins": self.max_bins}
 
-    @property
-    def log_size(self) -> float:
-        return math.inf
-
     def log_growth(self, rows: int, columns: int) -> float:
         return math.log(2 + 2 * columns * (max(rows, 1) - 1))
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
-        rows = checked_rows(features)
+        rows = as_features(features, may_be_empty=False)
         # the lowest value of each bin, ascending, all of them observed; one bin per distinct value
         # if these are few; and the bin of each row
         edges: list[FloatArray] = []
-        bins: list[kernels.Codes] = []
+        bins: list[Codes] = []
         for column in rows.T:
             if self.max_bins is None:
                 values, code = np.unique(column, return_inverse=True)
@@ -409,58 +406,93 @@ class Stumps(HypothesisClass):
             n = len(values)
             kind = np.uint8 if n <= 256 else np.uint16 if n <= 65536 else np.int32
             bins.append(code.astype(kind))
-        many = sum(len(e) for e in edges) > MANY_BINS
         widest = max((code.dtype for code in bins), key=lambda kind: kind.itemsize)
-        codes = np.empty(rows.shape, order="F" if many else "C", dtype=widest)
+        codes = np.empty(rows.shape, order="F", dtype=widest)
         for j in range(rows.shape[1] - 1, -1, -1):
             codes[:, j] = bins.pop()  # one of the two copies at a time
         starts = np.concatenate([[0], np.cumsum([len(e) for e in edges])])
-        return _BoundStumps(codes, starts, np.concatenate(edges))
+        return _BoundStumps(len(rows), codes, starts, np.concatenate(edges))
+
+
+def _cut_totals(
+    codes: Codes,
+    starts: IntArray,
+    channels: FloatArray,
+    everybody: FloatArray,
+    above: FloatArray,
+    below: FloatArray,
+) -> None:
+    """bincount adds from 0 in the order of rows, as the loop does."""
+    for j in range(codes.shape[1]):
+        code, low, high = codes[:, j].astype(np.intp), starts[j], starts[j + 1]
+        cuts = slice(low - j, high - j - 1)
+        for c, channel in enumerate(channels):
+            sums = np.bincount(code, channel, high - low)
+            from_each_on = np.cumsum(sums[::-1])[::-1]
+            if j == 0:
+                everybody[c] = from_each_on[0]
+            above[c, cuts] = from_each_on[1:]
+            below[c, cuts] = np.cumsum(sums[:-1])
+
+
+@compiled(_cut_totals)
+def cut_totals(
+    codes: Codes,
+    starts: IntArray,
+    channels: FloatArray,
+    everybody: FloatArray,
+    above: FloatArray,
+    below: FloatArray,
+) -> None:
+    """For each of one or two channels c: above[c] = its sum over rows with codes >= b for each
+    column and b >= 1, below[c] that of codes < b in the same order, everybody[c] that of all rows.
+    """
+    pair = len(channels) == 2
+    for j in range(codes.shape[1]):
+        low, high = starts[j], starts[j + 1]
+        sums = np.zeros((high - low, len(channels)))  # of each code; a pair lies side by side
+        for i in range(len(codes)):
+            code = np.int64(codes[i, j])
+            sums[code, 0] += channels[0, i]
+            if pair:
+                sums[code, 1] += channels[1, i]
+        for c in range(len(channels)):
+            total = 0.0
+            for at in range(high - low - 1, 0, -1):
+                total += sums[at, c]
+                above[c, low - j + at - 1] = total
+            if j == 0:
+                everybody[c] = total + sums[0, c]
+            total = 0.0
+            for at in range(1, high - low):
+                total += sums[at - 1, c]
+                below[c, low - j + at - 1] = total
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundStumps:
+class _BoundStumps(EnumeratedRows):
     """Coded columns; edges[starts[j] : starts[j + 1]] are the values of column j's codes.
 
     Members: accept all, reject all, x >= edge for every column and every edge but its lowest, then
     x < edge likewise. Ties go to the first of them.
     """
 
-    codes: kernels.Codes
+    codes: Codes
     starts: IntArray
     edges: FloatArray
 
-    def totals(self, channels: FloatArray) -> FloatArray:
-        """One pass over the codes per two channels, then cumulative sums over the bins: all columns
-        row by row while their sums fit into the cache, else column by column.
+    def sums(self, channels: FloatArray) -> FloatArray:
+        """One pass over the codes per two channels, column by column: the sums of one column stay
+        in the cache, and its cumulative sums are those of its cuts.
         """
-        checked, columns = checked_channels(channels, len(self.codes)), len(self.starts) - 1
-        cuts = len(self.edges) - columns
-        out = np.empty((len(checked), 2 + 2 * cuts))
+        cuts = len(self.edges) - (len(self.starts) - 1)
+        out = np.empty((len(channels), 2 + 2 * cuts))
         out[:, 1] = 0.0
-        adders: tuple[Callable[..., None], Callable[..., None]] = (
-            (kernels.add_one_by_column, kernels.add_two_by_column)
-            if len(self.edges) > MANY_BINS
-            else (kernels.add_one, kernels.add_two)
-        )
-        together = 1 if len(self.edges) > MANY_BINS else columns
-        for c in range(0, len(checked), 2):
-            pair, totals, everybody = checked[c : c + 2], out[c : c + 2], np.empty(2)
-            for j in range(0, columns, together):
-                starts = self.starts[j : j + together + 1] - self.starts[j]
-                sums = np.zeros((starts[-1], len(pair)))
-                adders[len(pair) - 1](self.codes[:, j : j + together], starts, *pair, sums)
-                first = 2 + self.starts[j] - j
-                last = first + starts[-1] - together
-                sides = (totals[:, first:last], totals[:, first + cuts : last + cuts])
-                kernels.cut_totals(sums, starts, everybody[: len(pair)], *sides)
-                if j == 0:
-                    totals[:, 0] = everybody[: len(pair)]
+        for c in range(0, len(channels), 2):
+            pair, totals = channels[c : c + 2], out[c : c + 2]
+            sides = (totals[:, 2 : 2 + cuts], totals[:, 2 + cuts :])
+            cut_totals(self.codes, self.starts, pair, totals[:, 0], *sides)
         return out
-
-    def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        cost = checked_costs(acceptance_cost, len(self.codes))
-        return self.hypothesis(first_minimum(self.totals(cost[np.newaxis])[0], cost))
 
     def hypothesis(self, member: int) -> Hypothesis:
         if member < 2:

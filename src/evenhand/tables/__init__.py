@@ -36,14 +36,7 @@ from evenhand.tables.described import (
     spelt,
     two_values,
 )
-from evenhand.tables.frame import (
-    Frame,
-    GroupFigures,
-    LabelledFrame,
-    Recipe,
-    RecipeColumn,
-    Table,
-)
+from evenhand.tables.frame import Frame, GroupFigures, LabelledFrame, Recipe, RecipeColumn, Table
 from evenhand.tables.misleading import Misleading, misleading
 from evenhand.tables.published import (
     TABLES,

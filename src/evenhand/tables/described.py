@@ -53,16 +53,7 @@ FEWEST = 10
 """People with each outcome that every group needs: with fewer no rate can be estimated, let alone
 certified."""
 MOST_GROUPS = 30
-READING = (
-    "delimiter",
-    "encoding",
-    "decimal",
-    "dates",
-    "header",
-    "skip_lines",
-    "sheet",
-    "missing",
-)
+READING = ("delimiter", "encoding", "decimal", "dates", "header", "skip_lines", "sheet", "missing")
 """The keys that say how a file is written."""
 
 
@@ -344,9 +335,8 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
     >>> len(table), table.names[:2], [one.group for one in table.figures]
     (1200, ('income', 'credit_score'), ['a', 'b'])
     """
-    usual = {entry.name: entry.default for entry in fields(Description)}
     meaning = _checked("read_table", meaning)
-    given = {key: value for key, value in meaning.items() if value != usual.get(key)}
+    given = {key: v for key, v in meaning.items() if v != getattr(Description, key, None)}
     if isinstance(source, str | Path):
         described = describe(source, **meaning)
         if described is None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import compress
 
 import numpy as np
@@ -20,7 +21,6 @@ from evenhand.words import (
     GroupArray,
     IntArray,
     LabelledSample,
-    Prices,
 )
 
 MOST_CATEGORIES = 50
@@ -350,7 +350,7 @@ class Table:
         head = f"<Table {self.name!r}: {len(self):,} people, {good}; groups: {groups}>"
         return _listed_columns(head, columns, len(self.names))
 
-    @property
+    @cached_property
     def sample(self) -> LabelledSample:
         """The rows on which rates are measured."""
         return LabelledSample(self.features, self.group, self.label)
@@ -358,7 +358,7 @@ class Table:
     @property
     def problem(self) -> CostSensitiveProblem:
         """The same rows with the price 1 for every error."""
-        return Prices().problem(self.features, self.group, self.label)
+        return self.sample.problem()
 
     @property
     def figures(self) -> tuple[GroupFigures, ...]:
@@ -574,7 +574,19 @@ class LabelledFrame:
         """
         texts = self.frame.columns[name].texts
         distinct = sorted({text for text in texts if text is not None})
-        self._refuse_mistyped(name, distinct)
+        # Many numbers with a few words among them: a typing error, or another way to write that a
+        # value is missing. Codes of a few values are categories.
+        words = {text for text in distinct if number(text) is None}
+        rows = [row for row, text in enumerate(texts) if text in words]
+        many_numbers = len(distinct) - len(words) > FEW_NUMBERS
+        if many_numbers and len(words) <= FEW_WORDS and len(rows) <= MISTYPED * len(texts):
+            raise InvalidInput(
+                f"{self.frame.source}: {name!r} holds numbers, and in {len(rows):,} of "
+                f"{len(texts):,} rows {listed(sorted(map(repr, words)))} (line "
+                f"{self.frame.lines[rows[0]]}).",
+                hint="correct it; if it means that the value is missing, name it in --missing; or "
+                f"leave the column out: --leave-out {name}.",
+            )
         if len(distinct) > MOST_CATEGORIES:
             raise InvalidInput(
                 f"{self.frame.source}: the text column {name!r} has {len(distinct)} distinct "
@@ -585,24 +597,6 @@ class LabelledFrame:
         if len(distinct) == 2 and not self.published:
             return (distinct[1],), distinct[0]
         return tuple(distinct), None
-
-    def _refuse_mistyped(self, name: str, distinct: list[str]) -> None:
-        """InvalidInput for a column of many numbers with a few words in it: a typing error, or
-        another way to write that a value is missing. Codes of a few values are categories.
-        """
-        words = {text for text in distinct if number(text) is None}
-        if len(distinct) - len(words) <= FEW_NUMBERS or len(words) > FEW_WORDS:
-            return
-        texts = self.frame.columns[name].texts
-        rows = [row for row, text in enumerate(texts) if text in words]
-        if len(rows) <= MISTYPED * len(texts):
-            raise InvalidInput(
-                f"{self.frame.source}: {name!r} holds numbers, and in {len(rows):,} of "
-                f"{len(texts):,} rows {listed(sorted(map(repr, words)))} (line "
-                f"{self.frame.lines[rows[0]]}).",
-                hint="correct it; if it means that the value is missing, name it in --missing; or "
-                f"leave the column out: --leave-out {name}.",
-            )
 
 
 def _listed_columns(head: str, columns: Sequence[str], number: int) -> str:

@@ -131,15 +131,17 @@ def misleading(table: Table, group_name: str = "the group") -> tuple[Misleading,
             )
             outcome.append(Misleading("tells the outcome", name, told, text))
     handfuls = []
-    for one in table.figures:
-        good = round(one.people * one.good_rate)
-        if min(good, one.people - good) < HANDFUL:
+    for value in sorted(set(table.group.tolist()), key=str):
+        here = table.label[table.group == value]
+        good, bad = int((here == 1).sum()), int((here != 1).sum())
+        if min(good, bad) < HANDFUL:
             text = (
-                f"group {str(one.group)!r} has {one.people:,} people, {good} with a good and "
-                f"{one.people - good} with a bad outcome; the limit holds for it, too, and bends "
-                f"the policy for all {len(table.label):,}: join it with another, or choose --groups"
+                f"group {str(value)!r} has {len(here):,} people, {good} with a good and {bad} with "
+                "a bad outcome; the limit holds for it, too, and bends the policy for all "
+                f"{len(table.label):,}: join it with another, or choose --groups"
             )
-            handfuls.append(Misleading("a handful", str(one.group), one.share, text))
+            share = len(here) / len(table.label)
+            handfuls.append(Misleading("a handful", str(value), share, text))
     return (
         *sorted(group, key=lambda w: -w.share),
         *sorted(outcome, key=lambda w: -w.share),

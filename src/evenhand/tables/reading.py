@@ -7,6 +7,7 @@ needs pyarrow, data frames need narwhals, and Excel and OpenDocument sheets need
 
 import bz2
 import codecs
+import contextlib
 import csv
 import gzip
 import io
@@ -364,9 +365,11 @@ def _columns(
         lines += [line for line, _ in chunk]
         for part, cells in zip(parts, zip(*(row for _, row in chunk), strict=True), strict=True):
             part.append(tuple(cell.strip() for cell in cells))
-        if len(lines) > CHUNK:  # a long table
-            for part in parts:
-                part[:] = [_compact(cells) for cells in part]
+            for place, some in enumerate(part if len(lines) > CHUNK else ()):
+                # short ASCII texts of a long table take a tenth of the space as an array of bytes
+                if isinstance(some, tuple) and len(max(some, key=len, default="")) <= WIDEST:
+                    with contextlib.suppress(UnicodeEncodeError):
+                        part[place] = np.array(some, dtype="S")
     columns: list[Cells] = []
     for part in parts:
         if len(part) <= 1:
@@ -378,18 +381,6 @@ def _columns(
             every = (cell for cells in lists for cell in cells)
             columns.append(tuple(c.decode() if isinstance(c, bytes) else c for c in every))
     return columns, tuple(lines)
-
-
-def _compact(cells: Cells) -> Cells:
-    """Short ASCII texts as an array of bytes, which takes a tenth of the space."""
-    if isinstance(cells, np.ndarray):
-        return cells
-    if len(max(cells, key=len, default="")) > WIDEST:
-        return cells
-    try:
-        return np.array(cells, dtype="S")
-    except UnicodeEncodeError:
-        return cells
 
 
 def _from_json(raw: bytes, source: str, how: FileReading) -> Frame:

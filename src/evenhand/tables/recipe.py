@@ -49,9 +49,7 @@ def schema_of(recipe: Recipe) -> Schema:
             Column(one.name, KINDS[one.notation.kind])
             if one.notation is not None
             else Column(
-                one.name,
-                "category",
-                (*(() if one.base is None else (one.base,)), *one.categories),
+                one.name, "category", (*(() if one.base is None else (one.base,)), *one.categories)
             )
             for one in recipe
         )
@@ -254,11 +252,13 @@ def prepare(
         if column.notation is not None:
             parts.append(_numbers(kept, column.name, column.notation))
         else:
-            indicators, strange = _indicators(kept, column)
+            known = (*column.categories, *(() if column.base is None else (column.base,)))
+            indicators, strange = _indicators(kept, column, known)
+            parts += indicators
             if strange and unseen == "refuse":
                 raise InvalidInput(
                     f"{frame.source}: {column.name!r} holds {listed(map(repr, strange))}, which "
-                    f"the policy has never seen; it knows {listed(_known_values(column), 10)}.",
+                    f"the policy has never seen; it knows {listed(known, 10)}.",
                     hint="correct the values, or add --unseen ignore: these people then have none "
                     "of the known values.",
                 )
@@ -267,7 +267,6 @@ def prepare(
                     f"{column.name!r}: {listed(strange)} is none of the values that the policy "
                     "knows"
                 )
-            parts += indicators
     return PreparedTable(np.column_stack(parts), ~gaps, tuple(notes))
 
 
@@ -283,18 +282,16 @@ def _rows_with_gaps(frame: Frame, recipe: Recipe) -> BoolArray:
     return np.asarray(np.any([frame.columns[column.name].missing for column in recipe], axis=0))
 
 
-def _indicators(frame: Frame, column: RecipeColumn) -> tuple[list[FloatArray], list[str]]:
+def _indicators(
+    frame: Frame, column: RecipeColumn, known: tuple[str, ...]
+) -> tuple[list[FloatArray], list[str]]:
     """The 0/1 columns of a category, and the values that the policy has never seen."""
-    known = {value.casefold(): value for value in _known_values(column)}
+    folded = {value.casefold(): value for value in known}
     texts = [str(text) for text in frame.columns[column.name].texts]
-    values = np.array([known.get(text.casefold(), "") for text in texts])
+    values = np.array([folded.get(text.casefold(), "") for text in texts])
     told = column.base is not None or len(column.categories) > 1  # older files do not tell the base
-    strange = sorted({text for text in texts if text.casefold() not in known}) if told else []
+    strange = sorted({text for text in texts if text.casefold() not in folded}) if told else []
     return [(values == value).astype(np.float64) for value in column.categories], strange
-
-
-def _known_values(column: RecipeColumn) -> tuple[str, ...]:
-    return (*column.categories, *(() if column.base is None else (column.base,)))
 
 
 def _numbers(frame: Frame, name: str, notation: Notation) -> FloatArray:
@@ -316,18 +313,15 @@ def _numbers(frame: Frame, name: str, notation: Notation) -> FloatArray:
                 hint="write it in the same way: dates as dates, percent with a sign, and so on.",
             )
         if own is None and notation.kind == "number":
-            _refuse_doubt(frame, name, notation)
+            # Refuse numbers in two currencies, and a comma whose meaning neither file shows: plain
+            # numbers have the notation with a decimal point too, so that only a decimal comma is
+            # known from before.
+            if notation.decimal == ",":
+                written = column.written or Written()
+                column = replace(column, written=replace(written, decimal=written.decimal or ","))
+            if column.doubt is not None:
+                raise InvalidInput(
+                    f"{frame.source}: {name!r} cannot be read as numbers: {column.doubt}."
+                )
         frame = replace(frame, columns={**frame.columns, name: fixed})
     return frame.finite(name)
-
-
-def _refuse_doubt(frame: Frame, name: str, notation: Notation) -> None:
-    """Refuse numbers in two currencies, and a comma whose meaning neither file shows: plain numbers
-    have the notation with a decimal point too, so that only a decimal comma is known from before.
-    """
-    column = frame.columns[name]
-    if notation.decimal == ",":
-        written = column.written or Written()
-        column = replace(column, written=replace(written, decimal=written.decimal or ","))
-    if column.doubt is not None:
-        raise InvalidInput(f"{frame.source}: {name!r} cannot be read as numbers: {column.doubt}.")
