@@ -320,7 +320,8 @@ class Transaction:
         self.now = max(float(now), float(at))
         self._start = f'{{"at":{self.now!r},"body":'  # of every row that is hashed
         self.root: int | None = None
-        self._pending: defaultdict[Table, list[Values]] = defaultdict(list)
+        self.pending: defaultdict[Table, list[Values]] = defaultdict(list)
+        """Rows that `flush` writes, by table; those outside the chain are put here as they are."""
         self._flushed = self.seq
 
     def append(self, kind: str, body: Json) -> int:
@@ -344,16 +345,10 @@ class Transaction:
         # `link`, written out: it is done for every decision
         row = f'{self._start}{text},"kind":"{kind}","seq":{seq}}}'
         self.hash = digest = hashlib.sha256(self.hash + row.encode()).digest()
-        self._pending[KINDS[kind]].append((seq, self.now, *lookups, text, digest))
+        self.pending[KINDS[kind]].append((seq, self.now, *lookups, text, digest))
         if seq - self._flushed >= MOST_SILENT:
             self.flush()
         return seq
-
-    def insert(self, table: Table, row: Values) -> None:
-        """A row in the chain or beside it, in the order of the table's columns; written with the
-        next `flush`.
-        """
-        self._pending[table].append(row)
 
     def rows(
         self, statement: Executable, values: Mapping[str, Any] | None = None
@@ -398,7 +393,7 @@ class Transaction:
         not be able to undo the statement (a temporary file).
         """
         sqlite = self.connection.dialect.name == "sqlite"
-        for table, rows in self._pending.items():
+        for table, rows in self.pending.items():
             if not sqlite:
                 text = insert_arrays_text(table, self.connection.dialect)
                 self._cursor.execute(text, [list(column) for column in zip(*rows, strict=True)])
@@ -407,7 +402,7 @@ class Transaction:
                 piece = rows[start : start + MOST_ROWS]
                 text = insert_text(table, len(piece), "INSERT OR FAIL", "?")
                 self._cursor.execute(text, tuple(chain.from_iterable(piece)))
-        self._pending.clear()
+        self.pending.clear()
         if self.seq != self._flushed or not self._sealed:
             keyring, end = self._guard.keyring, (self.seq, self.hash)
             seals = keyring.head_seal(*end, self.root), *self.basis

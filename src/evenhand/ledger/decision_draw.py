@@ -863,9 +863,9 @@ class Drawer:
         columns = (key, slot, a.tenant, a.product, drawn.accept, drawn.usable)
         text = shared.text(drawn, key, slot, commit, sealed)
         seq = transaction.append_text("decision", text, columns)
-        transaction.insert(PERSONAL, (seq, person, data))
+        transaction.pending[PERSONAL].append((seq, person, data))
         if wrapped is not None:
-            transaction.insert(PEOPLE, (person, lookup, wrapped))
+            transaction.pending[PEOPLE].append((person, lookup, wrapped))
         group.slots.add(slot)
         return Answer(body, drawn)
 

@@ -828,7 +828,7 @@ class Ledger(LedgerReader):
 
         def keep(transaction: Transaction) -> None:
             transaction.connection.execute(delete(SUMMARIES).where(*mine))
-            transaction.insert(SUMMARIES, row)
+            transaction.pending[SUMMARIES].append(row)
 
         with contextlib.suppress(Refusal):
             self._write(keep)
@@ -923,7 +923,7 @@ class Ledger(LedgerReader):
             known = {(row.height, row.place) for row in there}
             for node in nodes:
                 if node[:2] not in known:
-                    transaction.insert(TREE, node)
+                    transaction.pending[TREE].append(node)
 
         self._write(keep)
 
@@ -1110,7 +1110,7 @@ class Ledger(LedgerReader):
         def note(transaction: Transaction) -> None:
             known = select(ENDED_SESSIONS.c.expires).where(ENDED_SESSIONS.c.session == session)
             if not transaction.rows(known):
-                transaction.insert(ENDED_SESSIONS, (session, expires))
+                transaction.pending[ENDED_SESSIONS].append((session, expires))
 
         self._write(note)
 

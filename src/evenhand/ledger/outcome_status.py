@@ -399,7 +399,7 @@ class Reporter:
                 (person,) = transaction.rows(whose)[0]
                 more = {"commit": sealed.commit, "sealed": sealed.fingerprint}
                 seq = transaction.append("outcome", body | more)
-                transaction.insert(PERSONAL, (seq, person, sealed.data))
+                transaction.pending[PERSONAL].append((seq, person, sealed.data))
             else:
                 table = "quarantine" if result == "quarantined" else "outcome"
                 seq = transaction.append(table, body)

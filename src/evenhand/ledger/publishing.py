@@ -422,7 +422,7 @@ def acquire(transaction: Transaction, name: str, holder: str, seconds: float) ->
     rows = transaction.rows(select(LEASES).where(LEASES.c.name == name))
     expires = transaction.now + seconds
     if not rows:
-        transaction.insert(LEASES, (name, holder, 1, expires))
+        transaction.pending[LEASES].append((name, holder, 1, expires))
         return Lease(name, holder, 1, expires)
     held = rows[0]
     alive = held.expires > transaction.now
