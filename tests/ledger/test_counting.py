@@ -111,7 +111,7 @@ def test_a_look_costs_what_has_happened_since_the_last_one(path, clock):
             decided(ledger, policy, first, last)
             ledger.counts("bank", "loan")
             decided(ledger, policy, last, last + 10)
-            running = ledger._running("bank", "loan")
+            running = ledger._counted["bank", "loan"]
 
             def look(connection, running=running):
                 running.look(connection, ledger.head().seq, ledger.keyring)
@@ -135,7 +135,7 @@ def test_a_new_process_goes_on_from_what_was_kept(where, clock, monkeypatch):
     with opened(where, clock) as ledger:
         assert ledger.summary("bank", "loan", "counts")[0] > 20
         assert ledger.counts("bank", "loan") == before == counted_anew(ledger)
-        assert ledger._running("bank", "loan").kept > 20
+        assert ledger._counted["bank", "loan"].kept > 20
 
 
 @pytest.mark.parametrize("attack", ["flipped", "moved", "gone"])

@@ -618,22 +618,19 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
     target.mkdir(parents=True, mode=0o700)
     anchor = ledger.signed_head()
     if ledger.store.path is None:
-        url = ledger.store.writer.url.render_as_string(hide_password=False)
-        postgres.dump(url, target / postgres.DUMP)
-        (target / ANCHOR).write_text(canonical(anchor.to_json()))
-        for path in (target / postgres.DUMP, target / ANCHOR, target):
-            _sync(path)
-        return target
-    # SQLite's own online copy: one state, although the writer goes on. It needs no WAL beside it.
-    source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
-    with (
-        closing(sqlite3.connect(source, uri=True)) as reading,
-        closing(sqlite3.connect(target / DATABASE)) as writing,
-    ):
-        reading.backup(writing)
-        writing.execute("PRAGMA journal_mode=DELETE").fetchall()
+        copy = target / postgres.DUMP
+        postgres.dump(ledger.store.writer.url.render_as_string(hide_password=False), copy)
+    else:
+        # SQLite's own online copy: one state, although the writer goes on. It needs no WAL.
+        copy, source = target / DATABASE, f"{ledger.store.path.absolute().as_uri()}?mode=ro"
+        with (
+            closing(sqlite3.connect(source, uri=True)) as reading,
+            closing(sqlite3.connect(copy)) as writing,
+        ):
+            reading.backup(writing)
+            writing.execute("PRAGMA journal_mode=DELETE").fetchall()
     (target / ANCHOR).write_text(canonical(anchor.to_json()))
-    for path in (target / DATABASE, target / ANCHOR, target):
+    for path in (copy, target / ANCHOR, target):
         _sync(path)
     return target
 

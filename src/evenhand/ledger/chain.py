@@ -34,6 +34,7 @@ from sqlalchemy import (
     literal_column,
     null,
     select,
+    union_all,
     update,
 )
 
@@ -339,6 +340,11 @@ class Transaction:
             self.control = _extended(self.control, seq, kind, self.now, lookups, text)
         return self.append_text(kind, text, lookups)
 
+    def append_event(self, action: str, by: str, note: str = "", **about: object) -> int:
+        """Who did what, and what it is about; its number."""
+        nothing: Json = {"tenant": None, "product": None, "policy": None, "info": {}}
+        return self.append("event", {"action": action, "by": by, "note": note, **nothing, **about})
+
     def append_text(self, kind: str, text: str, lookups: Values) -> int:
         """The same from the canonical text of the body, and the columns that follow from it."""
         self.seq = seq = self.seq + 1
@@ -517,7 +523,8 @@ class Writer:
         self._engine, self._guard = engine, guard
         self._drawer, self._fail_stop = drawer, fail_stop
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._broken: str | None = None
+        self.broken: str | None = None
+        """Why nothing can be written any more."""
         self._disk_failed = False
         self.failed_commits = 0
         """Commits of which nobody knows whether they were done."""
@@ -530,31 +537,26 @@ class Writer:
         )
         self._thread.start()
 
-    @property
-    def broken(self) -> str | None:
-        """Why nothing is written any more."""
-        return self._broken
-
     def stop(self, why: Tampered) -> None:
         """Write nothing from now on, and say so in the log."""
         with self._lock:
-            if self._broken is None:
+            if self.broken is None:
                 LOG.critical("the ledger writes nothing any more: %s", why)
-                self._broken = str(why).split(" Hint: ")[0].removesuffix(".")
+                self.broken = str(why).split(" Hint: ")[0].removesuffix(".")
                 self.tampered = True
 
     def submit(self, job: Job) -> Job:
         """Queue a job; its future is settled after the commit."""
         with self._lock:
-            if self._broken is not None:
-                raise _unavailable(self._broken)
+            if self.broken is not None:
+                raise _unavailable(self.broken)
             self._jobs.put(job)
         return job
 
     def close(self) -> None:
         """Do what is queued, then stop."""
         with self._lock:
-            self._broken = self._broken or "the ledger has been closed"
+            self.broken = self.broken or "the ledger has been closed"
             self._jobs.put(None)
         self._thread.join()
 
@@ -565,10 +567,12 @@ class Writer:
             self._attempt(jobs)
             lost = [job for job in jobs if _lost(job.error)]
             if lost and not self._fail_stop:
-                if not any(_silent(job.error) for job in lost):  # or it would be silent again
+                # a server that was silent would be silent again
+                causes = [type(getattr(job.error, "orig", job.error)).__name__ for job in lost]
+                if "ConnectionTimeout" not in causes:
                     self._attempt_again([j for j in lost if j.work is None or not j.committing])
             # a job that failed, and is no refusal, may have hurt the others: each is tried alone
-            elif len(jobs) > 1 and any(map(_failed, jobs)) and self._broken is None:
+            elif len(jobs) > 1 and any(map(_failed, jobs)) and self.broken is None:
                 for job in jobs:
                     self._attempt_again([job])
             for job in filter(_failed, jobs):
@@ -602,7 +606,7 @@ class Writer:
             return
         try:
             if self._disk_failed:
-                raise _unavailable(str(self._broken))
+                raise _unavailable(str(self.broken))
             with self._engine.connect() as connection:
                 self._transact(connection, jobs)
                 if connection.dialect.name == "sqlite" and any(job.tidy for job in jobs):
@@ -638,7 +642,7 @@ class Writer:
         self.failed_commits += 1
         if self._fail_stop:
             with self._lock:
-                self._disk_failed, self._broken = True, reason
+                self._disk_failed, self.broken = True, reason
             LOG.critical("the ledger writes nothing any more: %s", reason)
         else:
             LOG.error("%s", reason)
@@ -703,11 +707,6 @@ def _lost(error: BaseException | None) -> bool:
     return not names.isdisjoint(
         {"OperationalError", "InterfaceError", "IdleInTransactionSessionTimeout"}
     )
-
-
-def _silent(error: BaseException | None) -> bool:
-    """Whether PostgreSQL keeps its connections and says nothing."""
-    return type(getattr(error, "orig", error)).__name__ == "ConnectionTimeout"
 
 
 def _unavailable(reason: str, cause: BaseException | None = None) -> LedgerUnavailable:
@@ -803,9 +802,8 @@ def follow(connection: Connection, guard: HeadGuard, after: int) -> None:
     """
     seq, digest, seal, *_ = connection.execute(_SEALED).one()
     guard.require_seal(int(seq), bytes(digest), bytes(seal))
-    hashes = [select(table.c.hash).where(table.c.seq == after) for table in KINDS.values()]
-    found = [row.hash for one in hashes for row in connection.execute(one)] or [bytes(32)]
-    start = Checked(after, bytes(found[0]), control_digest(connection, after))
+    known = row_hashes(connection, after - 1, after).get(after, bytes(32))
+    start = Checked(after, known, control_digest(connection, after))
     followed(connection, start, int(seq), bytes(digest))
     for table in (OUTCOMES, QUARANTINE):
         early = select(table.c.seq).where(table.c.decision > after, table.c.seq <= after).limit(1)
@@ -853,12 +851,12 @@ def read_head(connection: Connection) -> Head:
     return Head(int(row.seq), bytes(row.hash).hex(), float(row.at))
 
 
-def hash_of_row(transaction: Transaction, seq: int) -> str | None:
-    """The hash of one row of the chain, in hexadecimal; None if there is no such row."""
-    for table in KINDS.values():
-        for row in transaction.rows(select(table.c.hash).where(table.c.seq == seq)):
-            return bytes(row.hash).hex()
-    return None
+def row_hashes(connection: Connection, after: int, upto: int) -> dict[int, bytes]:
+    """The hashes of the rows after one row and up to another, by their numbers."""
+    tables = (table.c for table in KINDS.values())
+    between = (select(c.seq, c.hash).where(c.seq > after, c.seq <= upto) for c in tables)
+    rows = connection.execute(union_all(*between))
+    return {int(seq): bytes(digest) for seq, digest in rows}
 
 
 Stored = tuple[Any, ...]

@@ -511,49 +511,42 @@ class ServerWatch:
         """A connection whose every wait is watched."""
         import psycopg
 
-        def alive() -> bool:
+        def connected(connect: Any, **others: Any) -> Any:
             try:
-                psycopg.connect(*words, **{**named, "connect_timeout": 2}).close()
+                return connect(*words, **{**named, **others})
             except psycopg.errors.ConnectionTimeout:
                 self._silent_until = time.monotonic() + SILENCE
-                return False
-            except psycopg.OperationalError:
-                return True  # somebody has refused it, so there is somebody
-            return True
+                raise
 
-        class Watched(psycopg.Connection[Any]):
-            def wait(self, gen: Any, *given: Any, **options: Any) -> Any:
-                return super().wait(_watched(gen, self), *given, **options)
-
-        def _watched(gen: Any, connection: Any) -> Any:
-            since = None
+        def watched(gen: Any, connection: Any) -> Any:
+            since = time.monotonic()
             try:
                 wanted = next(gen)
                 while True:
                     ready = yield wanted
                     if ready:
-                        since = None
-                    elif since is None:
                         since = time.monotonic()
                     elif time.monotonic() - since > SILENCE:
-                        if not alive():
+                        try:
+                            connected(psycopg.connect, connect_timeout=2).close()
+                        except psycopg.errors.ConnectionTimeout:
                             connection.pgconn.finish()
-                            raise silent()
+                            raise
+                        except psycopg.OperationalError:
+                            pass  # somebody has refused it, so there is somebody
                         since = time.monotonic()
                     wanted = gen.send(ready)
             except StopIteration as end:
                 return end.value
 
-        def silent() -> Exception:
-            return psycopg.errors.ConnectionTimeout("the server has not answered for some seconds")
+        class Watched(psycopg.Connection[Any]):
+            def wait(self, gen: Any, *given: Any, **options: Any) -> Any:
+                return super().wait(watched(gen, self), *given, **options)
 
         if time.monotonic() < self._silent_until:
-            raise silent()
-        try:
-            return Watched.connect(*words, **named)
-        except psycopg.errors.ConnectionTimeout:
-            self._silent_until = time.monotonic() + SILENCE
-            raise
+            silent = "the server has not answered for some seconds"
+            raise psycopg.errors.ConnectionTimeout(silent)
+        return connected(Watched.connect)
 
 
 def _open_sqlite(path: Path) -> Store:

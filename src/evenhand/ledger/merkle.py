@@ -13,10 +13,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select, union_all
+from sqlalchemy import Connection, select
 
 from evenhand.contracts import Json
-from evenhand.ledger.chain import read_head
+from evenhand.ledger.chain import read_head, row_hashes
 from evenhand.ledger.database import KINDS, PEOPLE, PERSONAL, TREE
 from evenhand.ledger.decision_draw import key_digest
 from evenhand.ledger.keyring import Keyring, open_fields
@@ -197,13 +197,7 @@ class _Reading:
         return hashes
 
     def _leaves(self, first: int, number: int) -> list[bytes]:
-        hashes: dict[int, bytes] = {}
-        tables = [
-            select(t.c.seq, t.c.hash).where(t.c.seq > first, t.c.seq <= first + number)
-            for t in KINDS.values()
-        ]
-        for row in self.connection.execute(union_all(*tables)):
-            hashes[int(row.seq)] = bytes(row.hash)
+        hashes = row_hashes(self.connection, first, first + number)
         if len(hashes) < number:
             raise Damaged(
                 f"rows {first + 1} to {first + number} are not all in the chain.",
@@ -245,8 +239,7 @@ def proof_of_decision(ledger: "Ledger", tenant: str, key: str, since: str | None
             table.c.key == key_digest(ledger.keyring, tenant, key)
         )
         stored = connection.execute(mine).one()
-        before = union_all(*(select(t.c.hash).where(t.c.seq == seq - 1) for t in KINDS.values()))
-        previous = bytes(connection.execute(before).scalar_one()) if seq > 1 else bytes(32)
+        previous = row_hashes(connection, seq - 2, seq - 1)[seq - 1] if seq > 1 else bytes(32)
         sealed = connection.execute(
             select(PERSONAL.c.sealed, PEOPLE.c.key)
             .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)

@@ -347,6 +347,12 @@ def hashes_of(path: Path) -> tuple[int, str]:
     return number, digest.hexdigest()
 
 
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def check_window(seq: int, body: dict[str, Any], state: State, findings: Findings) -> None:
     """A window is opened once, and its secret is the one that was committed to."""
     name = body["window"]
@@ -784,10 +790,7 @@ def check_pack(export: Path, path: Path, public_key: str | None, findings: Findi
     for name, expected in sorted(listed["files"].items()):
         if name not in beside:
             findings.refuse(0, f"the file {name} of the pack is missing")
-            continue
-        with (folder / name).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
+        elif file_hash(folder / name) != expected:
             findings.refuse(0, f"the file {name} is not the one that the pack was signed with")
     if export.resolve().parent != folder.resolve() or export.name not in listed["files"]:
         findings.refuse(0, f"the export {export.name} is not the one of this pack")
