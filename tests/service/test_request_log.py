@@ -9,6 +9,8 @@ from tests.service.bank import application
 
 from evenhand.service.request_log import JsonFormatter, RequestLog, log_as_json
 
+SCOPE = {"method": "GET", "client": ("10.0.0.1", 5000)}
+
 
 class Lines(RequestLog):
     """A log whose lines can be read at once."""
@@ -61,7 +63,7 @@ def test_lines_are_written_together():
     async def some():
         log = RequestLog(out)
         for number in range(3):
-            log.request(f"{number}", "GET", "/health", 200, 0.001, "a")
+            log.request(f"{number}", SCOPE, 200, 0.001)
         assert out.getvalue() == ""
         log.flush()
 
@@ -90,8 +92,13 @@ def test_other_lines_are_json_without_tracebacks():
 
 def test_a_stranger_behind_a_trusted_proxy_is_told_with_both_addresses():
     async def tell(log):
-        for status, forwarded in ((401, "9.9.9.9"), (401, None), (200, "9.9.9.9"), (429, "x" * 99)):
-            log.request("1", "GET", "-", status, 0.1, "10.0.0.1", forwarded)
+        for status, told in (
+            (401, "9.9.9.9"),
+            (401, "10.0.0.1"),
+            (200, "9.9.9.9"),
+            (429, "x" * 99),
+        ):
+            log.request("1", SCOPE, status, 0.1, told)
         return [(line.get("client"), line.get("forwarded")) for line in log.read]
 
     assert asyncio.run(tell(Lines())) == [

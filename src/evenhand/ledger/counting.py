@@ -12,7 +12,7 @@ is thrown away, and everything is counted again. The chain knows nothing of it.
 
 import json
 import threading
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import (
     ColumnElement,
@@ -149,8 +149,12 @@ class RunningCounts:
     def look(self, connection: Connection, upto: int, keyring: Keyring) -> Counts:
         """The counts as of row `upto`."""
         with self.lock:
-            if self.upto == 0:
-                self._resume(connection, upto, keyring)
+            kept = (
+                read_summary(connection, keyring, "counts", **self.names) if not self.upto else None
+            )
+            if kept is not None and kept[0] <= upto and set(kept[1]) == set(asdict(Counts())):
+                self.upto = self.kept = kept[0]
+                self.counts = Counts(**kept[1])
             if upto > self.upto:
                 given = {**self.names, "since": self.upto, "last": upto}
 
@@ -179,12 +183,6 @@ class RunningCounts:
             )
             number += int(connection.execute(mine).scalar_one())
         return number
-
-    def _resume(self, connection: Connection, upto: int, keyring: Keyring) -> None:
-        found = read_summary(connection, keyring, "counts", **self.names)
-        if found is not None and found[0] <= upto and set(found[1]) == set(asdict(Counts())):
-            self.upto = self.kept = found[0]
-            self.counts = replace(Counts(), **found[1])
 
 
 def read_summary(

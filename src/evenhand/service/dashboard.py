@@ -146,6 +146,12 @@ class Visitor:
         who = "" if self.product is None else self.product.tenant
         return await self.service.looking.run(f"dashboard of {who}", work, *given, **named)
 
+    def page(self, name: str, status: int = 200, **values: object) -> Response:
+        """A page about the product that was chosen."""
+        open_to_all = self.service.settings.open_dashboard
+        mine = {"products": self.products, "product": self.product, "open": open_to_all}
+        return _page(name, status, **mine, **values)
+
 
 async def _visitor(request: Request) -> Visitor:
     service: Service = request.app.state.service
@@ -194,16 +200,13 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
     first, last = (data.history[0].at, data.history[-1].at) if data.history else (0.0, 0.0)
     last = max([last, *(one.at for one in data.deciding)])
     until, highest = max(data.now, last + 1.0), max(1.35 * product.limit, 1e-3)
-    return _page(
+    return visitor.page(
         template,
         data=data,
         gap_axes=Axes(first, until, -highest, highest),
         share_axes=Axes(first, until, 0.0, 1.0),
         as_drawn=AS_DRAWN,
-        products=visitor.products,
-        product=product,
         page="overview",
-        open=service.settings.open_dashboard,
     )
 
 
@@ -236,7 +239,7 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
         )
     except EvenhandError as refusal:
         refused = str(refusal)
-    return _page(
+    return visitor.page(
         "decisions.html",
         200 if refused is None else 422,
         listed=listed,
@@ -245,10 +248,7 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
         query=urlencode({"product": product.name, **chosen}),
         outcomes=OUTCOMES_LISTED,
         policies=policies[::-1],
-        products=visitor.products,
-        product=product,
         page="decisions",
-        open=service.settings.open_dashboard,
     )
 
 
@@ -297,16 +297,13 @@ async def decision(request: Request, visitor: Visiting) -> Response:
         explained = await visitor.look(explain, service.decider, product.tenant, key)
     except EvenhandError as refusal:
         refused = str(refusal)
-    return _page(
+    return visitor.page(
         "decision.html",
         200 if refused is None else 404,
         explanation=explained,
         refusal=refused,
-        products=visitor.products,
-        product=product,
         key=key[:200],
         page="decision",
-        open=service.settings.open_dashboard,
     )
 
 

@@ -431,12 +431,20 @@ class Decider:
         made.
         """
         if self.refresh_age > self.refresh_limit:
-            await self._refreshed()
+            try:
+                await self.current()
+            except Exception as error:
+                raise LedgerUnavailable(
+                    f"for {self.refresh_age:.0f} s this replica could not see what decides; "
+                    f"after {self.refresh_limit:g} s it refuses.",
+                    hint="ask another replica, and look at the database and the log.",
+                ) from error
         answers: dict[int, Answer | EvenhandError] = {}
         waiting: Sequence[int] = range(len(asked))
         for _ in range(TRIES):
             part = [asked[place] for place in waiting] if answers else asked
-            if any(self._has_model(tenant, name) for name in {one.product for one in part}):
+            chosen = [self.products.get((tenant, name)) for name in {one.product for one in part}]
+            if any(product is not None and product.schema is not None for product in chosen):
                 prepared = await asyncio.to_thread(self.prepare, tenant, part)  # models take time
             else:
                 prepared = self.prepare(tenant, part)
@@ -454,16 +462,6 @@ class Decider:
             await self.current()
         return [answers[place] for place in range(len(asked))]
 
-    async def _refreshed(self) -> None:
-        try:
-            await self.current()
-        except Exception as error:
-            raise LedgerUnavailable(
-                f"for {self.refresh_age:.0f} s this replica could not see what decides; "
-                f"after {self.refresh_limit:g} s it refuses.",
-                hint="ask another replica, and look at the database and the log.",
-            ) from error
-
     async def _answers(
         self, prepared: list[Question | EvenhandError]
     ) -> list[Answer | EvenhandError]:
@@ -473,10 +471,6 @@ class Decider:
             return list(found)
         answers = iter(found)
         return [one if isinstance(one, EvenhandError) else next(answers) for one in prepared]
-
-    def _has_model(self, tenant: str, name: str) -> bool:
-        product = self.products.get((tenant, name))
-        return product is not None and product.schema is not None
 
     def prepare(self, tenant: str, asked: Sequence[Asked]) -> list[Question | EvenhandError]:
         """Each application with its terms, or why it is refused.

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from starlette.types import Scope
+
 FLUSH_SECONDS = 0.25
 """Lines are written together, at the latest after so long."""
 
@@ -35,27 +37,24 @@ class RequestLog:
         self._waiting = False
 
     def request(
-        self,
-        request: str,
-        method: str,
-        route: str,
-        status: int,
-        seconds: float,
-        client: str,
-        forwarded: str | None = None,
+        self, request: str, scope: Scope, status: int, seconds: float, told: str = ""
     ) -> None:
-        """One request. Who fails to log in is told with the address, and with the one that a
-        trusted proxy has forwarded; nobody else is.
+        """One request. Who fails to log in is told with the address of the connection, and with
+        the one that a trusted proxy has `told`; nobody else is.
         """
-        failed = status in (401, 403, 429)
-        where = f',"client":{json.dumps(client)}' if failed else ""
-        if failed and forwarded is not None:
-            where += f',"forwarded":{json.dumps(forwarded[:LONGEST_ADDRESS])}'
-        event = "login_failed" if status == 401 or route.endswith("/login") * failed else "request"
-        at = time.time()
+        route = str(scope.get("evenhand.route") or getattr(scope.get("route"), "path", "-"))
+        event, where = "request", ""
+        if status in (401, 403, 429):
+            client = scope["client"][0] if scope.get("client") else "?"
+            where = f',"client":{json.dumps(client)}'
+            if told not in ("", client):
+                where += f',"forwarded":{json.dumps(told[:LONGEST_ADDRESS])}'
+            if status == 401 or route.endswith("/login"):
+                event = "login_failed"
         self._lines.append(
-            f'{{"at":{at:.3f},"event":"{event}","id":"{request}","method":{json.dumps(method)},'
-            f'"route":{json.dumps(route)},"status":{status},"ms":{1000 * seconds:.2f}{where}}}'
+            f'{{"at":{time.time():.3f},"event":"{event}","id":"{request}",'
+            f'"method":{json.dumps(scope["method"])},"route":{json.dumps(route)},'
+            f'"status":{status},"ms":{1000 * seconds:.2f}{where}}}'
         )
         if not self._waiting:
             self._waiting = True

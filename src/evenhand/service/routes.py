@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -80,11 +80,7 @@ async def decide(body: schemas.Asked, caller: MayDecide) -> Response:
 
     Repeating it gives the same bytes, for ever; the same key with another body is a conflict.
     """
-    answer = (await _decided(caller, [body]))[0]
-    if isinstance(answer, EvenhandError):
-        raise answer
-    replayed = {"Evenhand-Replayed": str(answer.replayed).lower()}
-    return Response(answer.body, media_type=JSON, headers=replayed)
+    return _single(await _decided(caller, [body]))
 
 
 @ROUTER.post("/v1/decisions/batch", tags=["deciding"], response_model=schemas.AnsweredMany)
@@ -93,6 +89,14 @@ async def decide_many(body: schemas.AskedMany, caller: MayDecide) -> Response:
     request.
     """
     return _batch(await _decided(caller, body.decisions))
+
+
+def _single(answers: Sequence[Answer | EvenhandError]) -> Response:
+    answer = answers[0]
+    if isinstance(answer, EvenhandError):
+        return problem_response(refusal_problem(answer))
+    replayed = {"Evenhand-Replayed": "true" if answer.replayed else "false"}
+    return Response(answer.body, media_type=JSON, headers=replayed)
 
 
 def _batch(answers: Sequence[Answer | EvenhandError]) -> Response:
@@ -123,35 +127,21 @@ async def _decided(
     return answers
 
 
-async def _decide_quickly(caller: Caller, body: bytes) -> Response | None:
-    """`decide` without FastAPI and pydantic, for what is plainly sound."""
-    asked = schemas.read_quickly(body)
+async def _decide_quickly(caller: Caller, body: bytes, *, many: bool = False) -> Response | None:
+    """`decide` or `decide_many` without FastAPI and pydantic, for what is plainly sound."""
+    asked = schemas.read_quickly(body, many=many)
     if asked is None or "decide" not in caller.key.scopes:
         return None
     try:
-        answer = (await _decided(caller, [asked]))[0]
-    except EvenhandError as refusal:
-        answer = refusal
-    if isinstance(answer, EvenhandError):
-        return problem_response(refusal_problem(answer))
-    replayed = {"Evenhand-Replayed": "true" if answer.replayed else "false"}
-    return Response(answer.body, media_type=JSON, headers=replayed)
-
-
-async def _decide_many_quickly(caller: Caller, body: bytes) -> Response | None:
-    """`decide_many`, in the same way."""
-    asked = schemas.read_many_quickly(body)
-    if asked is None or "decide" not in caller.key.scopes:
-        return None
-    try:
-        return _batch(await _decided(caller, asked))
+        answers = await _decided(caller, asked)
     except EvenhandError as refusal:
         return problem_response(refusal_problem(refusal))
+    return _batch(answers) if many else _single(answers)
 
 
 QUICK: QuickRoutes = {
     ("POST", "/v1/decisions"): _decide_quickly,
-    ("POST", "/v1/decisions/batch"): _decide_many_quickly,
+    ("POST", "/v1/decisions/batch"): partial(_decide_quickly, many=True),
 }
 """The routes that are asked most, answered before FastAPI if the body is plainly sound."""
 
@@ -441,34 +431,35 @@ async def head(caller: MayAudit) -> Json:
 # operating: one call each, all on record
 
 
-@ROUTER.post("/v1/kill", tags=["operating"], responses=refuses(404, 409))
-async def kill(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """A constant policy at once: the product's fallback, or `constant`."""
-    return await _operated(caller, body, "kill")
+SWITCHES: Mapping[Action, str] = {
+    "kill": "A constant policy at once: the product's fallback, or `constant`.",
+    "revive": "The kill switch off.",
+    "rollback": "Back to an earlier certified policy: `policy`, or the last one before the "
+    "present.",
+    "shadow": "Decide and log, do not act.",
+    "live": "Shadow mode off.",
+}
 
 
-@ROUTER.post("/v1/revive", tags=["operating"], responses=refuses(404, 409))
-async def revive(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """The kill switch off."""
-    return await _operated(caller, body, "revive")
+def _add_switch(action: Action) -> None:
+    @ROUTER.post(
+        f"/v1/{action}",
+        name=action,
+        description=SWITCHES[action],
+        tags=["operating"],
+        responses=refuses(404, 409),
+    )
+    async def switch(body: schemas.Operation, caller: MayAdmin) -> Json:
+        decider = caller.service.decider
+        product = decider.product(caller.tenant, body.product)
+        operate = partial(decider.operate, product, action, **caller.signed(body))
+        return _active_json(
+            await caller.operate(operate, policy=body.policy, constant=body.constant)
+        )
 
 
-@ROUTER.post("/v1/rollback", tags=["operating"], responses=refuses(404, 409))
-async def rollback(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """Back to an earlier certified policy: `policy`, or the last one before the present."""
-    return await _operated(caller, body, "rollback")
-
-
-@ROUTER.post("/v1/shadow", tags=["operating"], responses=refuses(404, 409))
-async def shadow(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """Decide and log, do not act."""
-    return await _operated(caller, body, "shadow")
-
-
-@ROUTER.post("/v1/live", tags=["operating"], responses=refuses(404, 409))
-async def live(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """Shadow mode off."""
-    return await _operated(caller, body, "live")
+for _action in SWITCHES:
+    _add_switch(_action)
 
 
 @ROUTER.post("/v1/train", tags=["operating"], responses=refuses(404, 409))
@@ -479,14 +470,6 @@ async def train(body: schemas.Operation, caller: MayAdmin) -> Json:
     await service.training.run(caller.key.id, service.trainer(product).close)
     await service.decider.current()
     return _active_json(service.decider.active(product))
-
-
-async def _operated(caller: Caller, body: schemas.Operation, action: Action) -> Json:
-    decider = caller.service.decider
-    product = decider.product(caller.tenant, body.product)
-    switch = partial(decider.operate, product, action, **caller.signed(body))
-    switched = partial(switch, policy=body.policy, constant=body.constant)
-    return _active_json(await caller.operate(switched))
 
 
 def _active_json(active: ActivePolicy) -> Json:

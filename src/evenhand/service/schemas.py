@@ -208,23 +208,13 @@ AnyAsked = Asked | QuickAsked
 _one, _many = msgspec.json.Decoder(QuickAsked).decode, msgspec.json.Decoder(_QuickAskedMany).decode
 
 
-def read_quickly(body: bytes) -> QuickAsked | None:
-    """An application; None if it is not plainly sound, and pydantic has to say why."""
+def read_quickly(body: bytes, *, many: bool = False) -> list[QuickAsked] | None:
+    """What is asked, one or many; None if it is not plainly sound, whatever is wrong with it."""
     try:
-        asked = _one(body)
+        asked = _many(body).decisions if many else [_one(body)]
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    return asked if asked.sound else None
-
-
-def read_many_quickly(body: bytes) -> list[QuickAsked] | None:
-    """A batch, in the same way."""
-    try:
-        asked = _many(body).decisions
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return None
-    sound = 0 < len(asked) <= MOST and all(one.sound for one in asked)
-    return asked if sound else None
+    return asked if 0 < len(asked) <= MOST and all(one.sound for one in asked) else None
 
 
 class Answered(BaseModel):
