@@ -17,7 +17,6 @@ from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger import publishing
 from evenhand.ledger.chain import Basis, Head, SignedHead, is_usable, read_head
-from evenhand.ledger.counting import read_summary
 from evenhand.ledger.database import (
     CERTIFICATES,
     CHECKPOINTS,
@@ -44,7 +43,7 @@ from evenhand.ledger.decision_draw import (
     key_digest,
 )
 from evenhand.ledger.keyring import Keyring, Opened, open_fields, open_group
-from evenhand.ledger.outcome_status import Facts, Standing, facts_from, missing_key
+from evenhand.ledger.outcome_status import Facts, Standing, facts_from, missing_key, read_summary
 from evenhand.ledger.publishing import Active, CertificateRow, Event, PolicyRecord
 from evenhand.ledger.refusals import Damaged, NotFound
 from evenhand.ledger.standalone_verifier import model_hash, model_references

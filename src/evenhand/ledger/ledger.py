@@ -30,7 +30,6 @@ from evenhand.ledger.chain import (
     read_head,
     row_hashes,
 )
-from evenhand.ledger.counting import KEEP_EVERY, Counts, RunningCounts
 from evenhand.ledger.database import (
     ENDED_SESSIONS,
     EVENTS,
@@ -56,7 +55,15 @@ from evenhand.ledger.decision_draw import (
 from evenhand.ledger.guard import LOG, Clock, HeadGuard, Mark, SystemClock
 from evenhand.ledger.history import LedgerReader, read_key_events, seal_of_keys
 from evenhand.ledger.keyring import Entropy, Keyring, Reserve
-from evenhand.ledger.outcome_status import KeyedReport, Report, Reporter, Verdict
+from evenhand.ledger.outcome_status import (
+    KEEP_EVERY,
+    Counts,
+    KeyedReport,
+    Report,
+    Reporter,
+    RunningCounts,
+    Verdict,
+)
 from evenhand.ledger.publishing import Event, Lease, PolicyRecord, Publication
 from evenhand.ledger.refusals import (
     ClockJumped,

@@ -13,7 +13,7 @@ from typing import Literal
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Certificate, plain_label
 from evenhand.ledger import RULES, CertificateRow, Counts, Event, Ledger, Policy
-from evenhand.ledger.counting import KEEP_EVERY
+from evenhand.ledger.outcome_status import KEEP_EVERY
 from evenhand.ledger.publishing import active
 from evenhand.service.decider import ActivePolicy, Decider
 from evenhand.service.explanations import mark_of_older_rules

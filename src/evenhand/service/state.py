@@ -10,10 +10,8 @@ from evenhand.ledger import LeaseHeld, Ledger, StalePolicy
 from evenhand.ledger.witness import HeadWitnesses, WitnessRules, witness_of
 from evenhand.service.dashboard_data import ProductCounts
 from evenhand.service.decider import Decider
-from evenhand.service.health import Health
 from evenhand.service.keys import KeyGuard, KeyStore, PeopleOfProxy, RateLimiter, Sessions
-from evenhand.service.metrics import Metrics
-from evenhand.service.request_log import RequestLog
+from evenhand.service.monitoring import Health, Metrics, RequestLog
 from evenhand.service.settings import Product, Settings
 from evenhand.service.threads import Threads
 from evenhand.service.trainer import Trainer
