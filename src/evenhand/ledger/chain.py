@@ -52,13 +52,7 @@ from evenhand.ledger.database import (
 )
 from evenhand.ledger.guard import LOG, Checked, HeadGuard, LockedHead, tampered
 from evenhand.ledger.keyring import verify_signature
-from evenhand.ledger.refusals import (
-    Damaged,
-    DatabaseAway,
-    LedgerUnavailable,
-    Refusal,
-    Tampered,
-)
+from evenhand.ledger.refusals import Damaged, DatabaseAway, LedgerUnavailable, Refusal, Tampered
 
 Values = tuple[Any, ...]
 PAGE = 5000
@@ -512,14 +506,7 @@ class Writer:
     `fail_stop` says that a failed commit ends everything.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        guard: HeadGuard,
-        drawer: Draws,
-        *,
-        fail_stop: bool,
-    ) -> None:
+    def __init__(self, engine: Engine, guard: HeadGuard, drawer: Draws, *, fail_stop: bool) -> None:
         self._engine, self._guard = engine, guard
         self._drawer, self._fail_stop = drawer, fail_stop
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
@@ -761,10 +748,14 @@ def read_basis(connection: Connection, guard: HeadGuard, *, rows: bool = False) 
     """The newest rows that changed what decides, and who may ask; Tampered if the keyring did not
     seal them. `rows`: the rows are about to be read, so each of them is compared.
     """
+    return sealed_basis(connection, guard, _read_sealed(connection, guard), rows=rows)[0]
+
+
+def _read_sealed(connection: Connection, guard: HeadGuard) -> Values:
+    """The end of the chain, and the marks of the head, whose seal is the keyring's."""
     seq, digest, seal, *marks = connection.execute(_SEALED).one()
     guard.require_seal(int(seq), bytes(digest), bytes(seal))
-    found = (int(seq), bytes(digest), *marks)
-    return sealed_basis(connection, guard, found, rows=rows)[0]
+    return (int(seq), bytes(digest), *marks)
 
 
 def sealed_basis(
@@ -800,11 +791,10 @@ def follow(connection: Connection, guard: HeadGuard, after: int) -> None:
     """Tampered unless the rows after one row lead to the sealed head, with no report before it on a
     decision after it.
     """
-    seq, digest, seal, *_ = connection.execute(_SEALED).one()
-    guard.require_seal(int(seq), bytes(digest), bytes(seal))
+    seq, digest, *_ = _read_sealed(connection, guard)
     known = row_hashes(connection, after - 1, after).get(after, bytes(32))
     start = Checked(after, known, control_digest(connection, after))
-    followed(connection, start, int(seq), bytes(digest))
+    followed(connection, start, seq, digest)
     for table in (OUTCOMES, QUARANTINE):
         early = select(table.c.seq).where(table.c.decision > after, table.c.seq <= after).limit(1)
         for row in connection.execute(early):

@@ -105,10 +105,7 @@ POLICIES = _chained(
 )
 """`epoch` is NULL for policies outside the lineage: no two published ones share an epoch."""
 CERTIFICATES = _chained(
-    "certificates",
-    _name("tenant"),
-    _name("product"),
-    Column("epoch", Integer, nullable=False),
+    "certificates", _name("tenant"), _name("product"), Column("epoch", Integer, nullable=False)
 )
 CHECKPOINTS = _chained(
     "checkpoints",
@@ -255,11 +252,15 @@ def without_slots(connection: Connection) -> None:
     connection.execute(text("DROP INDEX IF EXISTS decisions_by_slot"))
 
 
+def _add_guarded(connection: Connection, table: Table) -> None:
+    if not inspect(connection).has_table(table.name):
+        table.create(connection)
+        _guard(connection, table)
+
+
 def with_checkpoints(connection: Connection) -> None:
     """Closed cohorts are kept as sums, in rows of the chain; a new database has this table."""
-    if not inspect(connection).has_table(CHECKPOINTS.name):
-        CHECKPOINTS.create(connection)
-        _guard(connection, CHECKPOINTS)
+    _add_guarded(connection, CHECKPOINTS)
 
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
@@ -332,9 +333,7 @@ def with_policy_index(connection: Connection) -> None:
 
 def with_models(connection: Connection) -> None:
     """Fitted models are rows of the chain; a new database has this table."""
-    if not inspect(connection).has_table(MODELS.name):
-        MODELS.create(connection)
-        _guard(connection, MODELS)
+    _add_guarded(connection, MODELS)
 
 
 def with_summaries(connection: Connection) -> None:

@@ -557,15 +557,10 @@ class Window:
 
 # What the ledger knows before it draws
 
+SEALED = (PERSONAL.c.sealed, PEOPLE.c.key.label("wrapped"))
+"""What is personal, and the wrapped key that opens it."""
 STORED_DECISIONS = (
-    select(
-        DECISIONS.c.key,
-        DECISIONS.c.seq,
-        DECISIONS.c.at,
-        DECISIONS.c.body,
-        PERSONAL.c.sealed,
-        PEOPLE.c.key.label("wrapped"),
-    )
+    select(*DECISIONS.c["key", "seq", "at", "body"], *SEALED)
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
 )

@@ -35,6 +35,7 @@ from evenhand.ledger.database import (
 )
 from evenhand.ledger.decision_draw import (
     DECISIONS_BY_KEY,
+    SEALED,
     STORED_DECISIONS,
     Answer,
     Drawn,
@@ -60,14 +61,7 @@ _OF_PRODUCT = (
 _PAGE = STORED_DECISIONS.where(*_OF_PRODUCT, DECISIONS.c.at < bindparam("before"))
 _PAGE = _PAGE.order_by(DECISIONS.c.seq).limit(PAGE)
 _REPORTS = (
-    select(
-        OUTCOMES.c.decision,
-        OUTCOMES.c.at,
-        OUTCOMES.c.report,
-        OUTCOMES.c.value,
-        PERSONAL.c.sealed,
-        PEOPLE.c.key.label("wrapped"),
-    )
+    select(*OUTCOMES.c["decision", "at", "report", "value"], *SEALED)
     .outerjoin(PERSONAL, PERSONAL.c.seq == OUTCOMES.c.seq)
     .outerjoin(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
     .where(
@@ -79,7 +73,7 @@ _REPORTS = (
 
 
 _USABLE = (
-    select(DECISIONS.c.seq, DECISIONS.c.accept, PERSONAL.c.sealed, PEOPLE.c.key)
+    select(*DECISIONS.c["seq", "accept"], *SEALED)
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
     .where(*_OF_PRODUCT, DECISIONS.c.usable)
@@ -264,7 +258,7 @@ class LedgerReader:
         row = connection.execute(DECISIONS_BY_KEY, {"among": [digest]}).one_or_none()
         if row is None:
             raise missing_key()
-        return StoredDecision(*row).opened(self.keyring)
+        return StoredDecision._make(row).opened(self.keyring)
 
     def find(self, tenant: str, key: str) -> Answer:
         """Find the stored answer of a key.
@@ -361,7 +355,7 @@ class LedgerReader:
             while True:
                 with self.store.reader.connect() as connection:
                     rows = connection.execute(_PAGE, {**where, "after": after})
-                    page = [StoredDecision(*row) for row in rows]
+                    page = [StoredDecision._make(row) for row in rows]
                     if not page:
                         return
                     reports = _Reports(
@@ -452,7 +446,7 @@ class LedgerReader:
         while most > 0:
             with self.store.reader.connect() as connection:
                 some = {"after": after, "most": min(PAGE, most)}
-                page = connection.execute(_USABLE, where | some).all()
+                page: Sequence[Any] = connection.execute(_USABLE, where | some).all()
                 if not page:
                     return
                 reports = _Reports(connection, self.keyring, page[0].seq, page[-1].seq, upto)
@@ -519,7 +513,7 @@ class LedgerReader:
         with self.store.reader.connect() as connection:
             between = {**where, "after": 0, "upto": decided}
             for row in connection.execute(statement, between).all():
-                stored = StoredDecision(*row)
+                stored = StoredDecision._make(row)
                 body, seq = json.loads(stored.body), stored.seq
                 if is_usable(body):
                     then = _Reports(connection, self.keyring, seq, seq, after)

@@ -376,12 +376,7 @@ class Ledger(LedgerReader):
         store = open_store(where)
         try:
             return cls(
-                store,
-                keyring=keyring,
-                clock=clock,
-                windows=windows,
-                render=render,
-                entropy=entropy,
+                store, keyring=keyring, clock=clock, windows=windows, render=render, entropy=entropy
             )
         except BaseException as error:
             store.close()

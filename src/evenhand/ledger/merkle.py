@@ -17,9 +17,9 @@ from sqlalchemy import Connection, select
 
 from evenhand.contracts import Json
 from evenhand.ledger.chain import read_head, row_hashes
-from evenhand.ledger.database import KINDS, PEOPLE, PERSONAL, TREE
-from evenhand.ledger.decision_draw import key_digest
-from evenhand.ledger.keyring import Keyring, open_fields
+from evenhand.ledger.database import TREE
+from evenhand.ledger.decision_draw import DECISIONS_BY_KEY, StoredDecision, key_digest
+from evenhand.ledger.keyring import Keyring
 from evenhand.ledger.refusals import Damaged, Invalid
 from evenhand.ledger.standalone_verifier import Note, check_proof, key_id, leaf_hash, node_hash
 
@@ -234,18 +234,10 @@ def proof_of_decision(ledger: "Ledger", tenant: str, key: str, since: str | None
     note = Note.parse(checkpoint)
     path = tree.inclusion(seq, note.size)
     with ledger.store.reader.connect() as connection:
-        table = KINDS["decision"]
-        mine = select(table.c.seq, table.c.at, table.c.body).where(
-            table.c.key == key_digest(ledger.keyring, tenant, key)
-        )
-        stored = connection.execute(mine).one()
+        mine = {"among": [key_digest(ledger.keyring, tenant, key)]}
+        stored = StoredDecision._make(connection.execute(DECISIONS_BY_KEY, mine).one())
         previous = row_hashes(connection, seq - 2, seq - 1)[seq - 1] if seq > 1 else bytes(32)
-        sealed = connection.execute(
-            select(PERSONAL.c.sealed, PEOPLE.c.key)
-            .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
-            .where(PERSONAL.c.seq == seq)
-        ).one()
-    opened = open_fields(ledger.keyring.unwrap(sealed.key), sealed.sealed)
+    _, opened = stored.opened(ledger.keyring)
     row: Json = {"seq": seq, "kind": "decision", "at": stored.at, "body": json.loads(stored.body)}
     proof: dict[str, Any] = {
         "format": PROOF_FORMAT,

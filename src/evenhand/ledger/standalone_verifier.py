@@ -271,9 +271,7 @@ class State:
 
 
 def check(
-    rows: Iterable[dict[str, Any]],
-    secrets: dict[str, bytes],
-    erased: frozenset[int] = frozenset(),
+    rows: Iterable[dict[str, Any]], secrets: dict[str, bytes], erased: frozenset[int] = frozenset()
 ) -> Findings:
     """Every law on every row.
 

@@ -101,12 +101,6 @@ def render(drawn: Drawn) -> bytes:
     ).encode()
 
 
-def audit_and_learned_weight(mixture: Mixture) -> tuple[float, float]:
-    """How much of a mixture accepts everybody (the audit), and how much of it is no constant."""
-    accept, reject = mixture.weight_of(ACCEPT_ALL), mixture.weight_of(REJECT_ALL)
-    return accept, max(1.0 - accept - reject, 0.0)
-
-
 @dataclass(frozen=True)
 class ActivePolicy:
     """The policy that decides about a product, loaded, with its mode and the reason for it."""
@@ -119,12 +113,12 @@ class ActivePolicy:
     @cached_property
     def audit_weight(self) -> float:
         """The weight of accepting everybody, whoever it is."""
-        return audit_and_learned_weight(self.mixture)[0]
+        return self.mixture.weight_of(ACCEPT_ALL)
 
     @property
     def learned_weight(self) -> float:
         """The weight of the rules that are no constants."""
-        return audit_and_learned_weight(self.mixture)[1]
+        return max(1.0 - self.audit_weight - self.mixture.weight_of(REJECT_ALL), 0.0)
 
 
 def verified_mixture(
@@ -420,10 +414,7 @@ class Decider:
     # deciding
 
     async def decide(
-        self,
-        tenant: str,
-        asked: Sequence[Asked],
-        still_allowed: Callable[[], None] = lambda: None,
+        self, tenant: str, asked: Sequence[Asked], still_allowed: Callable[[], None] = lambda: None
     ) -> list[Answer | EvenhandError]:
         """An answer or a refusal for each application, in their order.
 

@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -165,16 +166,11 @@ class TenantMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.decisions = Counter(
-            "evenhand_decisions", "Answers given", ["mode", "accept"], registry=self.registry
-        )
-        self.replayed = Counter(
-            "evenhand_replayed", "Answers that had been stored before", registry=self.registry
-        )
-        self.refused = Counter("evenhand_refused", "Applications refused", registry=self.registry)
-        self.outcomes = Counter(
-            "evenhand_outcomes", "Reports by their result", ["result"], registry=self.registry
-        )
+        counter = partial(Counter, registry=self.registry)
+        self.decisions = counter("evenhand_decisions", "Answers given", ["mode", "accept"])
+        self.replayed = counter("evenhand_replayed", "Answers that had been stored before")
+        self.refused = counter("evenhand_refused", "Applications refused")
+        self.outcomes = counter("evenhand_outcomes", "Reports by their result", ["result"])
         self.seconds = Histogram(
             "evenhand_decision_seconds",
             "From request to durable answer",
@@ -193,14 +189,10 @@ class Metrics:
         self._decider = decider
         self.registry = CollectorRegistry()
         self.of: defaultdict[str, TenantMetrics] = defaultdict(TenantMetrics)
-        self.failed_trainings = Counter(
-            "evenhand_failed_trainings", "Trainings refused", registry=self.registry
-        )
-        self.failed_refreshes = Counter(
-            "evenhand_failed_refreshes",
-            "Looks at the ledger that failed",
-            registry=self.registry,
-        )
+        counter = partial(Counter, registry=self.registry)
+        self.failed_trainings = counter("evenhand_failed_trainings", "Trainings refused")
+        looks = "Looks at the ledger that failed"
+        self.failed_refreshes = counter("evenhand_failed_refreshes", looks)
 
     def text(self, tenant: str, health: Health) -> bytes:
         """The exposition format: the process, and one tenant with its products."""

@@ -262,11 +262,7 @@ async def health_ready(request: Request) -> Response:
     return problem_response(document)
 
 
-@ROUTER.get(
-    "/metrics",
-    tags=["looking"],
-    response_class=PlainTextResponse,
-)
+@ROUTER.get("/metrics", tags=["looking"], response_class=PlainTextResponse)
 async def metrics(caller: MayAudit) -> Response:
     """Prometheus' text format."""
     service = caller.service

@@ -66,17 +66,19 @@ PathText = Annotated[str, AfterValidator(unquote)]
 ProductName = Annotated[str, Field(max_length=200)]
 
 
-def _numbers_by_name(least: int, most: int) -> WithJsonSchema:
-    """What pydantic would say of such an object leaves names that break the law unbound."""
-    return WithJsonSchema(
+NumbersByGroup = Annotated[
+    dict[Name, Number],
+    Field(min_length=2, max_length=10),
+    WithJsonSchema(
         {
             "type": "object",
             "propertyNames": {"minLength": 1, "maxLength": 200, "pattern": PRINTABLE},
             "additionalProperties": {"type": "number", "minimum": -1e300, "maximum": 1e300},
-            "minProperties": least,
-            "maxProperties": most,
+            "minProperties": 2,
+            "maxProperties": 10,
         }
-    )
+    ),
+]
 
 
 LONGEST_TEXT = 10_000
@@ -335,11 +337,7 @@ class LaunchQuestion(Body):
     """What is known about the people who will come."""
 
     product: Name
-    group_shares: Annotated[
-        dict[Name, Number], Field(min_length=2, max_length=10), _numbers_by_name(2, 10)
-    ]
-    bad_rates: Annotated[
-        dict[Name, Number], Field(min_length=2, max_length=10), _numbers_by_name(2, 10)
-    ]
+    group_shares: NumbersByGroup
+    bad_rates: NumbersByGroup
     auc: Annotated[Number, Field(gt=0.5, lt=1)]
     horizon: Annotated[int, Field(ge=1000, le=200_000)]
