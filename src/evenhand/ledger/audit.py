@@ -207,6 +207,7 @@ class _Checks:
 
     def laws(self, seq: int, kind: str, body: Json) -> None:
         """The laws of the kinds that have some."""
+        broken: Iterable[str] = ()
         if "sealed" in body:
             self.sealed(seq, body)
         elif kind == "erasure":
@@ -216,22 +217,20 @@ class _Checks:
                 PolicyRecord.from_body(seq, body).verify(self.keyring.public_key)
             except Damaged:
                 self.refuse(seq, "the signature of the policy does not verify")
-            for what in (*self.lineages.policy(body), *self.models.document(body["policy"])):
-                self.refuse(seq, what)
+            broken = (*self.lineages.policy(body), *self.models.document(body["policy"]))
             if self.deep is not None:
                 self.deep.policies[body["id"]] = body["policy"]
-        elif kind in ("checkpoint", "model", "window", "event"):
-            laws: dict[str, Callable[[], Iterable[str]]] = {
-                "checkpoint": lambda: (
-                    *self.lineages.checkpoint(seq, body),
-                    *self.models.document(body["checkpoint"]),
-                ),
-                "model": lambda: self.models.model(body),
-                "window": lambda: self.windows.window(body),
-                "event": lambda: self.windows.event(body),
-            }
-            for what in laws[kind]():
-                self.refuse(seq, what)
+        elif kind == "checkpoint":
+            held = self.models.document(body["checkpoint"])
+            broken = (*self.lineages.checkpoint(seq, body), *held)
+        elif kind == "model":
+            broken = self.models.model(body)
+        elif kind == "window":
+            broken = self.windows.window(body)
+        elif kind == "event":
+            broken = self.windows.event(body)
+        for what in broken:
+            self.refuse(seq, what)
 
     def sealed(self, seq: int, body: Json) -> None:
         """The sealed fields beside a row."""

@@ -69,6 +69,10 @@ def _chained(name: str, *columns: Any) -> Table:
     )
 
 
+def _names(*names: str) -> "list[Column[str]]":
+    return [_name(name) for name in names]
+
+
 def _name(name: str, *, nullable: bool = False, unique: bool = False) -> "Column[str]":
     return Column(name, String, nullable=nullable, unique=unique)
 
@@ -76,9 +80,7 @@ def _name(name: str, *, nullable: bool = False, unique: bool = False) -> "Column
 DECISIONS = _chained(
     "decisions",
     _name("key", unique=True),
-    _name("slot"),
-    _name("tenant"),
-    _name("product"),
+    *_names("slot", "tenant", "product"),
     Column("accept", Boolean, nullable=False),
     Column("usable", Boolean, nullable=False),
     Index("decisions_by_product", "tenant", "product", "seq"),
@@ -87,8 +89,7 @@ OUTCOMES, QUARANTINE = (
     _chained(
         name,
         Column("decision", _Seq, nullable=False),
-        _name("report"),
-        _name("value"),
+        *_names("report", "value"),
         UniqueConstraint("decision", "report", "value"),
     )
     for name in ("outcomes", "quarantine")
@@ -96,21 +97,18 @@ OUTCOMES, QUARANTINE = (
 """Reports on decisions: those that count, and labels of rejected people."""
 POLICIES = _chained(
     "policies",
-    _name("id"),
-    _name("tenant"),
-    _name("product"),
+    *_names("id", "tenant", "product"),
     Column("epoch", Integer, nullable=True),
     UniqueConstraint("tenant", "product", "epoch"),
     Index("policies_by_id", "id"),
 )
 """`epoch` is NULL for policies outside the lineage: no two published ones share an epoch."""
 CERTIFICATES = _chained(
-    "certificates", _name("tenant"), _name("product"), Column("epoch", Integer, nullable=False)
+    "certificates", *_names("tenant", "product"), Column("epoch", Integer, nullable=False)
 )
 CHECKPOINTS = _chained(
     "checkpoints",
-    _name("tenant"),
-    _name("product"),
+    *_names("tenant", "product"),
     Column("epoch", Integer, nullable=False),
     UniqueConstraint("tenant", "product", "epoch"),
 )

@@ -15,9 +15,9 @@ proof.
 
 import json
 import threading
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from sqlalchemy import (
     ColumnElement,
@@ -265,17 +265,21 @@ class Facts:
         Facts
             The set with one more member.
         """
-        match report:
-            case _ if self.refuses(report):
-                return self
-            case Label(label):
-                return replace(self, labels=self.labels | {label})
-            case Settlement(label):
-                return replace(self, settlements=self.settlements | {label})
-            case Override(accept):
-                return replace(self, overrides=self.overrides | {accept})
-            case GroupTold():
-                return replace(self, groups=self.groups | {digest})
+        if self.refuses(report):
+            return self
+        kind, value = kind_and_value(report, digest)
+        name, read = _FACTS[kind]
+        changed: dict[str, Any] = {name: getattr(self, name) | {read(value)}}
+        return replace(self, **changed)
+
+
+_FACTS: dict[str, tuple[str, Callable[[str], int | bool | str]]] = {
+    "label": ("labels", int),
+    "settlement": ("settlements", int),
+    "override": ("overrides", lambda value: value == "accept"),
+    "group": ("groups", str),
+}
+"""By the kind of a report: where `Facts` keeps it, and how its value is read."""
 
 
 @dataclass(frozen=True)
@@ -329,17 +333,11 @@ def kind_and_value(report: Report, digest: str = "") -> tuple[str, str]:
 
 def facts_from(accept: bool, reports: list[tuple[str, str]]) -> Facts:
     """The set that stored (kind, value) pairs stand for."""
-    values = {
-        kind: frozenset(v for k, v in reports if k == kind)
-        for kind in ("label", "settlement", "override", "group")
+    known: dict[str, Any] = {
+        name: frozenset(read(value) for reported, value in reports if reported == kind)
+        for kind, (name, read) in _FACTS.items()
     }
-    return Facts(
-        accept,
-        frozenset(int(v) for v in values["label"]),
-        frozenset(int(v) for v in values["settlement"]),
-        frozenset(v == "accept" for v in values["override"]),
-        values["group"],
-    )
+    return Facts(accept, **known)
 
 
 # Entering reports
