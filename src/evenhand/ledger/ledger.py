@@ -231,9 +231,9 @@ class Ledger(LedgerReader):
         """If an older copy of the database was put in its place, or the chain is in another
         PostgreSQL than before, nothing is drawn until the gap is confirmed.
         """
-        if self._guard.mark is not None:
+        if self.store.path is not None:
             # the file beside the ledger remembers the last row
-            seen = self._guard.mark.load()
+            seen = {} if self._guard.mark is None else self._guard.mark.load()
             seq = int(seen.get("seq", 0))
             found = row_hashes(transaction.connection, seq - 1, seq).get(seq)
             if seq and (found and found.hex()) != seen.get("hash"):

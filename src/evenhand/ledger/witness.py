@@ -301,8 +301,8 @@ class HeadWitnesses:
         """The newest entry of a witness must be in the chain."""
         seq = int(newest["seq"])
         with self.ledger.store.reader.connect() as connection:
-            found = row_hashes(connection, seq - 1, seq).get(seq, b"")
-        if found.hex() != newest["hash"]:
+            found = row_hashes(connection, seq - 1, seq).get(seq)
+        if found is None or found.hex() != newest["hash"]:
             # what a witness saw before a restore that is on record is not there, as everybody knows
             known = any(
                 e.action == "restored" and e.at >= newest["at"] for e in self.ledger.events()

@@ -192,7 +192,9 @@ class RequestGuard:
         return response
 
     def _require_host(self, scope: types.Scope, headers: Mapping[bytes, bytes]) -> None:
-        """What tells who is asked, and who asks, stands in the head once."""
+        """One host, which is this service, and at most one key: who sees the first of two may not
+        be who sees the second.
+        """
         if len(headers) < len(scope["headers"]):
             names = [name for name, _ in scope["headers"]]
             twice = next((name for name in ONCE if names.count(name) > 1), None)

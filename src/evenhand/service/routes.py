@@ -16,7 +16,6 @@ from evenhand.errors import EvenhandError
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import as_rates
 from evenhand.ledger import (
-    Answer,
     GroupTold,
     Label,
     NotFound,
@@ -80,7 +79,7 @@ async def decide(body: schemas.Asked, caller: MayDecide) -> Response:
 
     Repeating it gives the same bytes, for ever; the same key with another body is a conflict.
     """
-    return _single(await _decided(caller, [body]))
+    return await _decided(caller, [body])
 
 
 @ROUTER.post("/v1/decisions/batch", tags=["deciding"], response_model=schemas.AnsweredMany)
@@ -88,28 +87,12 @@ async def decide_many(body: schemas.AskedMany, caller: MayDecide) -> Response:
     """Decide about up to 1,000 in one transaction: answers and problems, in the order of the
     request.
     """
-    return _batch(await _decided(caller, body.decisions))
-
-
-def _single(answers: Sequence[Answer | EvenhandError]) -> Response:
-    answer = answers[0]
-    if isinstance(answer, EvenhandError):
-        return problem_response(refusal_problem(answer))
-    replayed = {"Evenhand-Replayed": "true" if answer.replayed else "false"}
-    return Response(answer.body, media_type=JSON, headers=replayed)
-
-
-def _batch(answers: Sequence[Answer | EvenhandError]) -> Response:
-    parts = [
-        canonical(refusal_problem(one)).encode() if isinstance(one, EvenhandError) else one.body
-        for one in answers
-    ]
-    return Response(b'{"decisions":[' + b",".join(parts) + b"]}", media_type=JSON)
+    return await _decided(caller, body.decisions, many=True)
 
 
 async def _decided(
-    caller: Caller, asked: Sequence[schemas.AnyAsked]
-) -> list[Answer | EvenhandError]:
+    caller: Caller, asked: Sequence[schemas.AnyAsked], *, many: bool = False
+) -> Response:
     began, metrics = time.perf_counter(), caller.service.metrics.of[caller.tenant]
     still_allowed = partial(caller.service.key_guard.require_valid, caller.key)
     answers = await caller.service.decider.decide(caller.tenant, asked, still_allowed)
@@ -124,7 +107,17 @@ async def _decided(
             drawn[answer.drawn.mode, "true" if answer.drawn.accept else "false"] += 1
     for labels, times in drawn.items():
         metrics.decisions.labels(*labels).inc(times)
-    return answers
+    if many:
+        parts = [
+            canonical(refusal_problem(one)).encode() if isinstance(one, EvenhandError) else one.body
+            for one in answers
+        ]
+        return Response(b'{"decisions":[' + b",".join(parts) + b"]}", media_type=JSON)
+    (answer,) = answers
+    if isinstance(answer, EvenhandError):
+        return problem_response(refusal_problem(answer))
+    replayed = {"Evenhand-Replayed": "true" if answer.replayed else "false"}
+    return Response(answer.body, media_type=JSON, headers=replayed)
 
 
 async def _decide_quickly(caller: Caller, body: bytes, *, many: bool = False) -> Response | None:
@@ -133,10 +126,9 @@ async def _decide_quickly(caller: Caller, body: bytes, *, many: bool = False) ->
     if asked is None or "decide" not in caller.key.scopes:
         return None
     try:
-        answers = await _decided(caller, asked)
+        return await _decided(caller, asked, many=many)
     except EvenhandError as refusal:
         return problem_response(refusal_problem(refusal))
-    return _batch(answers) if many else _single(answers)
 
 
 QUICK: QuickRoutes = {
