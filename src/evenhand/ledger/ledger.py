@@ -693,18 +693,8 @@ class Ledger(LedgerReader):
         Invalid
             If something cannot be written as JSON.
         """
-        publication = Publication(
-            tenant,
-            product,
-            policy_json,
-            epoch,
-            parent,
-            checkpoint=checkpoint,
-            certificate=certificate,
-            info=info,
-            lease=lease,
-            models=models or {},
-        )
+        learned = (epoch, parent, checkpoint, certificate, info, lease, models or {})
+        publication = Publication(tenant, product, policy_json, *learned)
         return self._write(lambda t: publication.publish(t, self.keyring))
 
     def register(
