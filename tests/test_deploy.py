@@ -133,7 +133,7 @@ def test_every_alert_fires_when_it_should_and_not_before():
 
 def test_the_metrics_of_alerts_and_dashboard_exist():
     """Every name in an expression is one that the service exposes."""
-    from evenhand.service.metrics import GAUGES, Metrics, TenantMetrics
+    from evenhand.service.monitoring import GAUGES, Metrics, TenantMetrics
 
     alerts = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
     board = json.loads((ROOT / "deploy/grafana/evenhand.json").read_text())

@@ -15,7 +15,7 @@ def mirrored(module: Path) -> Path:
 
 
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if not path.name.startswith("_"))
-"""Faces (``__init__``) and compiled kernels (``_betting_kernel``) are tested with those who use them."""
+"""Faces (``__init__``) are tested with those who use them."""
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))

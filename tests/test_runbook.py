@@ -148,25 +148,22 @@ def server():
             postgres.skip(f"PostgreSQL's server or {tool} is not installed")
     assert "createuser --createdb --createrole --pwprompt evenhand" in TEXT
     password = re.search(r"^127\.0\.0\.1:5432:\*:evenhand:(.*)$", TEXT, re.M)[1]
-    with tempfile.TemporaryDirectory(prefix="evenhand-pg-", dir="/tmp") as place:
-        home, port = Path(place), free_ports(1)[0]
-        run = postgres._runner(home)
-        (home / "password").write_text("of the administrator")
-        (home / "password").chmod(0o644)
+    home, port = Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp")), free_ports(1)[0]
+    run, data = postgres._runner(home), home / "data"
+    (home / "password").write_text("of the administrator")
+    (home / "password").chmod(0o644)
+    with postgres.ends_with_this_process(home, data):
         words = ("-U", "postgres", "-A", "scram-sha-256", f"--pwfile={home / 'password'}", "-N")
-        run(tools / "initdb", "-D", home / "data", *words)
+        run(tools / "initdb", "-D", data, *words)
         options = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -p {port}"
         words = ("-w", "-t", "300", "-o", f"{options} -c fsync=off", "-l", home / "log", "start")
-        run(tools / "pg_ctl", "-D", home / "data", *words)
-        try:
-            administrator = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
-            with psycopg.connect(administrator, password="of the administrator") as connection:
-                connection.execute(
-                    f"CREATE ROLE evenhand LOGIN CREATEDB CREATEROLE PASSWORD '{password}'"
-                )
-            yield str(port)
-        finally:
-            run(tools / "pg_ctl", "-D", home / "data", "-m", "immediate", "stop")
+        run(tools / "pg_ctl", "-D", data, *words)
+        administrator = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+        with psycopg.connect(administrator, password="of the administrator") as connection:
+            connection.execute(
+                f"CREATE ROLE evenhand LOGIN CREATEDB CREATEROLE PASSWORD '{password}'"
+            )
+        yield str(port)
 
 
 def test_every_heading_of_the_runbook_has_steps():

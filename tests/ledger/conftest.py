@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import pwd
+import shlex
 import shutil
 import socket
 import subprocess
@@ -67,31 +68,38 @@ def postgres_server():
             "PostgreSQL's initdb and pg_ctl are not installed (Debian: apt-get install postgresql)"
         )
     home = pathlib.Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp"))
-    run, port = _runner(home), _free_port()
-    try:
-        run(tools / "initdb", "-D", home / "data", "-U", "evenhand", "-A", "trust", "-N")
-        settings = (
-            f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} "
-            f"-c fsync=off -p {port}"
-        )
-        run(
-            tools / "pg_ctl",
-            "-D",
-            home / "data",
-            "-w",
-            "-t",
-            "300",
-            "-o",
-            settings,
-            "-l",
-            home / "log",
-            "start",
-        )
+    run, port, data = _runner(home), _free_port(), home / "data"
+    options = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -c fsync=off"
+    with ends_with_this_process(home, data):
+        run(tools / "initdb", "-D", data, "-U", "evenhand", "-A", "trust", "-N")
+        words = ("-w", "-t", "300", "-o", f"{options} -p {port}", "-l", home / "log", "start")
+        run(tools / "pg_ctl", "-D", data, *words)
         yield f"postgresql://evenhand@127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def ends_with_this_process(home, data):
+    """Stop the server in `data` and remove `home` at the end of the block, or of this process.
+
+    A shell beside us waits for the end of a pipe whose other end only this process holds. So it
+    does its work however we end, SIGKILL included; signals to a whole group of processes, such as
+    Ctrl-C, do not reach it.
+    """
+    stop = shlex.join(map(str, [_postgres_tools() / "pg_ctl", "-D", data, "-m", "immediate"]))
+    script = f"read -r _; {stop} stop; rm -rf {shlex.quote(str(home))}"
+    shell = subprocess.Popen(
+        [*_unprivileged(home), "sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        yield
     finally:
-        with contextlib.suppress(subprocess.CalledProcessError):
-            run(tools / "pg_ctl", "-D", home / "data", "-m", "immediate", "stop")
-        shutil.rmtree(home, ignore_errors=True)
+        shell.communicate()
+        shutil.rmtree(home, ignore_errors=True)  # what another user has put there
 
 
 def skip(reason):
@@ -111,25 +119,24 @@ def _postgres_tools():
     return pathlib.Path(on_path).parent if on_path else None
 
 
+def _unprivileged(home):
+    """What stands before a command, and who owns `home`: PostgreSQL refuses root."""
+    if os.geteuid() != 0:
+        return []
+    users = {entry.pw_name: entry for entry in pwd.getpwall()}
+    entry = users.get("postgres", users.get("nobody"))
+    if entry is None or shutil.which("setpriv") is None:
+        skip("there is no unprivileged user to run PostgreSQL")
+    os.chown(home, entry.pw_uid, entry.pw_gid)
+    return ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
+
+
 def _runner(home):
-    """Run a command; root becomes somebody else first, for PostgreSQL refuses root."""
-    prefix = []
-    if os.geteuid() == 0:
-        user = next(
-            (u for u in ("postgres", "nobody") if u in {p.pw_name for p in pwd.getpwall()}), None
-        )
-        if user is None or shutil.which("setpriv") is None:
-            skip("there is no unprivileged user to run PostgreSQL")
-        entry = pwd.getpwnam(user)
-        os.chown(home, entry.pw_uid, entry.pw_gid)
-        prefix = ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
+    """Run a command; root becomes somebody else first."""
+    prefix = _unprivileged(home)
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
 
     def run(*words):
-        quiet = {
-            "stdout": subprocess.DEVNULL,
-            "stderr": subprocess.STDOUT,
-            "stdin": subprocess.DEVNULL,
-        }
         subprocess.run([*prefix, *map(str, words)], check=True, cwd=home, **quiet)
 
     return run

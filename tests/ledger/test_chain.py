@@ -215,7 +215,7 @@ def test_a_large_group_is_never_silent_for_long(where, monkeypatch):
         pending, flush = [], Transaction.flush
 
         def counted(transaction, pending=pending, flush=flush):
-            pending.append(len(transaction._pending.get(DECISIONS, ())))
+            pending.append(len(transaction.pending.get(DECISIONS, ())))
             flush(transaction)
 
         with monkeypatch.context() as patched, opened(where) as ledger:

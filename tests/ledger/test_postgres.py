@@ -2,11 +2,16 @@
 
 import glob
 import os
+import pathlib
 import shutil
+import subprocess
+import sys
 
 import psycopg
 import pytest
+from tests.ledger.conftest import _postgres_tools, skip
 from tests.ledger.helpers import KEYRING, PRODUCT, TENANT, Clock, decided, opened, person, published
+from tests.without_clocks import until
 
 from evenhand.ledger import (
     Damaged,
@@ -22,6 +27,8 @@ from evenhand.ledger import (
 from evenhand.ledger.database import KINDS
 from evenhand.ledger.decision_draw import person_digest
 from evenhand.ledger.postgres import could_change, dump, grant, instance, load, without_secrets
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def run(url, *statements):
@@ -281,3 +288,37 @@ def test_a_database_that_refuses_is_a_clear_error(granted, tmp_path):
     with pytest.raises(Damaged, match="pg_dump failed"):
         dump(away, tmp_path / "dump")
     assert not (tmp_path / "dump").exists()
+
+
+STAYS = """
+import contextlib, sys
+from tests.ledger.conftest import postgres_server
+
+with contextlib.contextmanager(postgres_server.__wrapped__)() as url:
+    print(url, flush=True)
+    sys.stdin.read()
+"""
+"""A process that has the server of the fixture, and keeps it until it is killed."""
+
+
+@pytest.mark.parametrize("end", ["kill", "leave"])
+def test_the_server_of_the_fixture_ends_with_the_process_that_started_it(end):
+    if _postgres_tools() is None:
+        skip("PostgreSQL's initdb and pg_ctl are not installed")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", STAYS], cwd=ROOT, **pipes) as child:
+        url = child.stdout.readline().strip()
+        with psycopg.connect(f"{url}/postgres") as connection:
+            data = pathlib.Path(connection.execute("SHOW data_directory").fetchone()[0])
+        postmaster = int((data / "postmaster.pid").read_text().split()[0])
+        os.kill(postmaster, 0)  # it runs
+        if end == "kill":
+            child.kill()
+
+    def gone():
+        try:
+            os.kill(postmaster, 0)
+        except ProcessLookupError:
+            return not data.parent.exists()
+
+    until(gone, "the end of the server and of its folder")

@@ -36,7 +36,7 @@ def test_nothing_durable_means_no_answer(bank):
         assert refused.status_code == 503
         assert refused.json()["type"].endswith("ledger-unavailable")
     assert bank.client.get("/health").status_code == 503
-    bank.ledger._writer._broken = None
+    bank.ledger._writer.broken = None
     bank.ledger._writer._disk_failed = False
 
 

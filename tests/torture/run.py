@@ -51,9 +51,8 @@ from evenhand.service import (
     connections,
     create_app,
     decider,
-    health,
     load_settings,
-    metrics,
+    monitoring,
     render,
     request_guard,
     threads,
@@ -227,7 +226,7 @@ def _mutated(running, kind):
             return await asyncio.to_thread(work, *given, **named)
 
         threads.Threads.run = shared
-        health.in_thread = lambda work: asyncio.get_running_loop().run_in_executor(None, work)
+        monitoring.in_thread = lambda work: asyncio.get_running_loop().run_in_executor(None, work)
     if kind == "gullible":
         connections.MOST_HEAD = connections.MOST_HEADERS = 10**12
         connections.Connection.on_header = HttpToolsProtocol.on_header
@@ -315,8 +314,8 @@ def _mutated_replica(kind, config):
     if kind == "endless":
         database.TIMEOUTS.clear()
     if kind == "one for all":
-        shared = metrics.TenantMetrics()
-        metrics.TenantMetrics = lambda: shared
+        shared = monitoring.TenantMetrics()
+        monitoring.TenantMetrics = lambda: shared
     if kind == "told":
         chain.sealed_basis = basis_as_told
         HeadGuard.admit_basis = lambda self, basis: basis
@@ -325,7 +324,7 @@ def _mutated_replica(kind, config):
     if kind == "any row":
         chain.followed = lambda connection, known, *end: chain.control_digest(connection)
     if kind == "hopeful":
-        health.Health._look = lambda self: dict.fromkeys(READY_WORDS, "ok")
+        monitoring.Health._look = lambda self: dict.fromkeys(READY_WORDS, "ok")
     if kind == "untidy":
         postgres.vacuum = lambda engine: True
     if kind == "careless":

@@ -13,7 +13,6 @@ from evenhand.ledger.audit import (
     verify,
 )
 from evenhand.ledger.chain import Basis, Head, SignedHead
-from evenhand.ledger.counting import Counts
 from evenhand.ledger.decision_draw import (
     Answer,
     Application,
@@ -32,6 +31,7 @@ from evenhand.ledger.history import Explained, LateGroup, Overruled, Row
 from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.outcome_status import (
+    Counts,
     Facts,
     GroupTold,
     Label,

@@ -207,6 +207,7 @@ class _Checks:
 
     def laws(self, seq: int, kind: str, body: Json) -> None:
         """The laws of the kinds that have some."""
+        broken: Iterable[str] = ()
         if "sealed" in body:
             self.sealed(seq, body)
         elif kind == "erasure":
@@ -216,22 +217,20 @@ class _Checks:
                 PolicyRecord.from_body(seq, body).verify(self.keyring.public_key)
             except Damaged:
                 self.refuse(seq, "the signature of the policy does not verify")
-            for what in (*self.lineages.policy(body), *self.models.document(body["policy"])):
-                self.refuse(seq, what)
+            broken = (*self.lineages.policy(body), *self.models.document(body["policy"]))
             if self.deep is not None:
                 self.deep.policies[body["id"]] = body["policy"]
-        elif kind in ("checkpoint", "model", "window", "event"):
-            laws: dict[str, Callable[[], Iterable[str]]] = {
-                "checkpoint": lambda: (
-                    *self.lineages.checkpoint(seq, body),
-                    *self.models.document(body["checkpoint"]),
-                ),
-                "model": lambda: self.models.model(body),
-                "window": lambda: self.windows.window(body),
-                "event": lambda: self.windows.event(body),
-            }
-            for what in laws[kind]():
-                self.refuse(seq, what)
+        elif kind == "checkpoint":
+            held = self.models.document(body["checkpoint"])
+            broken = (*self.lineages.checkpoint(seq, body), *held)
+        elif kind == "model":
+            broken = self.models.model(body)
+        elif kind == "window":
+            broken = self.windows.window(body)
+        elif kind == "event":
+            broken = self.windows.event(body)
+        for what in broken:
+            self.refuse(seq, what)
 
     def sealed(self, seq: int, body: Json) -> None:
         """The sealed fields beside a row."""
@@ -618,22 +617,19 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
     target.mkdir(parents=True, mode=0o700)
     anchor = ledger.signed_head()
     if ledger.store.path is None:
-        url = ledger.store.writer.url.render_as_string(hide_password=False)
-        postgres.dump(url, target / postgres.DUMP)
-        (target / ANCHOR).write_text(canonical(anchor.to_json()))
-        for path in (target / postgres.DUMP, target / ANCHOR, target):
-            _sync(path)
-        return target
-    # SQLite's own online copy: one state, although the writer goes on. It needs no WAL beside it.
-    source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
-    with (
-        closing(sqlite3.connect(source, uri=True)) as reading,
-        closing(sqlite3.connect(target / DATABASE)) as writing,
-    ):
-        reading.backup(writing)
-        writing.execute("PRAGMA journal_mode=DELETE").fetchall()
+        copy = target / postgres.DUMP
+        postgres.dump(ledger.store.writer.url.render_as_string(hide_password=False), copy)
+    else:
+        # SQLite's own online copy: one state, although the writer goes on. It needs no WAL.
+        copy, source = target / DATABASE, f"{ledger.store.path.absolute().as_uri()}?mode=ro"
+        with (
+            closing(sqlite3.connect(source, uri=True)) as reading,
+            closing(sqlite3.connect(copy)) as writing,
+        ):
+            reading.backup(writing)
+            writing.execute("PRAGMA journal_mode=DELETE").fetchall()
     (target / ANCHOR).write_text(canonical(anchor.to_json()))
-    for path in (target / DATABASE, target / ANCHOR, target):
+    for path in (copy, target / ANCHOR, target):
         _sync(path)
     return target
 

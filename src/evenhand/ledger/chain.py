@@ -34,6 +34,7 @@ from sqlalchemy import (
     literal_column,
     null,
     select,
+    union_all,
     update,
 )
 
@@ -51,13 +52,7 @@ from evenhand.ledger.database import (
 )
 from evenhand.ledger.guard import LOG, Checked, HeadGuard, LockedHead, tampered
 from evenhand.ledger.keyring import verify_signature
-from evenhand.ledger.refusals import (
-    Damaged,
-    DatabaseAway,
-    LedgerUnavailable,
-    Refusal,
-    Tampered,
-)
+from evenhand.ledger.refusals import Damaged, DatabaseAway, LedgerUnavailable, Refusal, Tampered
 
 Values = tuple[Any, ...]
 PAGE = 5000
@@ -320,7 +315,8 @@ class Transaction:
         self.now = max(float(now), float(at))
         self._start = f'{{"at":{self.now!r},"body":'  # of every row that is hashed
         self.root: int | None = None
-        self._pending: defaultdict[Table, list[Values]] = defaultdict(list)
+        self.pending: defaultdict[Table, list[Values]] = defaultdict(list)
+        """Rows that `flush` writes, by table; those outside the chain are put here as they are."""
         self._flushed = self.seq
 
     def append(self, kind: str, body: Json) -> int:
@@ -338,22 +334,21 @@ class Transaction:
             self.control = _extended(self.control, seq, kind, self.now, lookups, text)
         return self.append_text(kind, text, lookups)
 
+    def append_event(self, action: str, by: str, note: str = "", **about: object) -> int:
+        """Who did what, and what it is about; its number."""
+        nothing: Json = {"tenant": None, "product": None, "policy": None, "info": {}}
+        return self.append("event", {"action": action, "by": by, "note": note, **nothing, **about})
+
     def append_text(self, kind: str, text: str, lookups: Values) -> int:
         """The same from the canonical text of the body, and the columns that follow from it."""
         self.seq = seq = self.seq + 1
         # `link`, written out: it is done for every decision
         row = f'{self._start}{text},"kind":"{kind}","seq":{seq}}}'
         self.hash = digest = hashlib.sha256(self.hash + row.encode()).digest()
-        self._pending[KINDS[kind]].append((seq, self.now, *lookups, text, digest))
+        self.pending[KINDS[kind]].append((seq, self.now, *lookups, text, digest))
         if seq - self._flushed >= MOST_SILENT:
             self.flush()
         return seq
-
-    def insert(self, table: Table, row: Values) -> None:
-        """A row in the chain or beside it, in the order of the table's columns; written with the
-        next `flush`.
-        """
-        self._pending[table].append(row)
 
     def rows(
         self, statement: Executable, values: Mapping[str, Any] | None = None
@@ -398,7 +393,7 @@ class Transaction:
         not be able to undo the statement (a temporary file).
         """
         sqlite = self.connection.dialect.name == "sqlite"
-        for table, rows in self._pending.items():
+        for table, rows in self.pending.items():
             if not sqlite:
                 text = insert_arrays_text(table, self.connection.dialect)
                 self._cursor.execute(text, [list(column) for column in zip(*rows, strict=True)])
@@ -407,7 +402,7 @@ class Transaction:
                 piece = rows[start : start + MOST_ROWS]
                 text = insert_text(table, len(piece), "INSERT OR FAIL", "?")
                 self._cursor.execute(text, tuple(chain.from_iterable(piece)))
-        self._pending.clear()
+        self.pending.clear()
         if self.seq != self._flushed or not self._sealed:
             keyring, end = self._guard.keyring, (self.seq, self.hash)
             seals = keyring.head_seal(*end, self.root), *self.basis
@@ -511,18 +506,12 @@ class Writer:
     `fail_stop` says that a failed commit ends everything.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        guard: HeadGuard,
-        drawer: Draws,
-        *,
-        fail_stop: bool,
-    ) -> None:
+    def __init__(self, engine: Engine, guard: HeadGuard, drawer: Draws, *, fail_stop: bool) -> None:
         self._engine, self._guard = engine, guard
         self._drawer, self._fail_stop = drawer, fail_stop
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._broken: str | None = None
+        self.broken: str | None = None
+        """Why nothing can be written any more."""
         self._disk_failed = False
         self.failed_commits = 0
         """Commits of which nobody knows whether they were done."""
@@ -535,31 +524,26 @@ class Writer:
         )
         self._thread.start()
 
-    @property
-    def broken(self) -> str | None:
-        """Why nothing is written any more."""
-        return self._broken
-
     def stop(self, why: Tampered) -> None:
         """Write nothing from now on, and say so in the log."""
         with self._lock:
-            if self._broken is None:
+            if self.broken is None:
                 LOG.critical("the ledger writes nothing any more: %s", why)
-                self._broken = str(why).split(" Hint: ")[0].removesuffix(".")
+                self.broken = str(why).split(" Hint: ")[0].removesuffix(".")
                 self.tampered = True
 
     def submit(self, job: Job) -> Job:
         """Queue a job; its future is settled after the commit."""
         with self._lock:
-            if self._broken is not None:
-                raise _unavailable(self._broken)
+            if self.broken is not None:
+                raise _unavailable(self.broken)
             self._jobs.put(job)
         return job
 
     def close(self) -> None:
         """Do what is queued, then stop."""
         with self._lock:
-            self._broken = self._broken or "the ledger has been closed"
+            self.broken = self.broken or "the ledger has been closed"
             self._jobs.put(None)
         self._thread.join()
 
@@ -570,10 +554,12 @@ class Writer:
             self._attempt(jobs)
             lost = [job for job in jobs if _lost(job.error)]
             if lost and not self._fail_stop:
-                if not any(_silent(job.error) for job in lost):  # or it would be silent again
+                # a server that was silent would be silent again
+                causes = [type(getattr(job.error, "orig", job.error)).__name__ for job in lost]
+                if "ConnectionTimeout" not in causes:
                     self._attempt_again([j for j in lost if j.work is None or not j.committing])
             # a job that failed, and is no refusal, may have hurt the others: each is tried alone
-            elif len(jobs) > 1 and any(map(_failed, jobs)) and self._broken is None:
+            elif len(jobs) > 1 and any(map(_failed, jobs)) and self.broken is None:
                 for job in jobs:
                     self._attempt_again([job])
             for job in filter(_failed, jobs):
@@ -607,7 +593,7 @@ class Writer:
             return
         try:
             if self._disk_failed:
-                raise _unavailable(str(self._broken))
+                raise _unavailable(str(self.broken))
             with self._engine.connect() as connection:
                 self._transact(connection, jobs)
                 if connection.dialect.name == "sqlite" and any(job.tidy for job in jobs):
@@ -643,7 +629,7 @@ class Writer:
         self.failed_commits += 1
         if self._fail_stop:
             with self._lock:
-                self._disk_failed, self._broken = True, reason
+                self._disk_failed, self.broken = True, reason
             LOG.critical("the ledger writes nothing any more: %s", reason)
         else:
             LOG.error("%s", reason)
@@ -710,11 +696,6 @@ def _lost(error: BaseException | None) -> bool:
     )
 
 
-def _silent(error: BaseException | None) -> bool:
-    """Whether PostgreSQL keeps its connections and says nothing."""
-    return type(getattr(error, "orig", error)).__name__ == "ConnectionTimeout"
-
-
 def _unavailable(reason: str, cause: BaseException | None = None) -> LedgerUnavailable:
     kind = DatabaseAway if _lost(cause) else LedgerUnavailable
     refusal = kind(
@@ -767,10 +748,14 @@ def read_basis(connection: Connection, guard: HeadGuard, *, rows: bool = False) 
     """The newest rows that changed what decides, and who may ask; Tampered if the keyring did not
     seal them. `rows`: the rows are about to be read, so each of them is compared.
     """
+    return sealed_basis(connection, guard, _read_sealed(connection, guard), rows=rows)[0]
+
+
+def _read_sealed(connection: Connection, guard: HeadGuard) -> Values:
+    """The end of the chain, and the marks of the head, whose seal is the keyring's."""
     seq, digest, seal, *marks = connection.execute(_SEALED).one()
     guard.require_seal(int(seq), bytes(digest), bytes(seal))
-    found = (int(seq), bytes(digest), *marks)
-    return sealed_basis(connection, guard, found, rows=rows)[0]
+    return (int(seq), bytes(digest), *marks)
 
 
 def sealed_basis(
@@ -806,12 +791,10 @@ def follow(connection: Connection, guard: HeadGuard, after: int) -> None:
     """Tampered unless the rows after one row lead to the sealed head, with no report before it on a
     decision after it.
     """
-    seq, digest, seal, *_ = connection.execute(_SEALED).one()
-    guard.require_seal(int(seq), bytes(digest), bytes(seal))
-    hashes = [select(table.c.hash).where(table.c.seq == after) for table in KINDS.values()]
-    found = [row.hash for one in hashes for row in connection.execute(one)] or [bytes(32)]
-    start = Checked(after, bytes(found[0]), control_digest(connection, after))
-    followed(connection, start, int(seq), bytes(digest))
+    seq, digest, *_ = _read_sealed(connection, guard)
+    known = row_hashes(connection, after - 1, after).get(after, bytes(32))
+    start = Checked(after, known, control_digest(connection, after))
+    followed(connection, start, seq, digest)
     for table in (OUTCOMES, QUARANTINE):
         early = select(table.c.seq).where(table.c.decision > after, table.c.seq <= after).limit(1)
         for row in connection.execute(early):
@@ -858,12 +841,12 @@ def read_head(connection: Connection) -> Head:
     return Head(int(row.seq), bytes(row.hash).hex(), float(row.at))
 
 
-def hash_of_row(transaction: Transaction, seq: int) -> str | None:
-    """The hash of one row of the chain, in hexadecimal; None if there is no such row."""
-    for table in KINDS.values():
-        for row in transaction.rows(select(table.c.hash).where(table.c.seq == seq)):
-            return bytes(row.hash).hex()
-    return None
+def row_hashes(connection: Connection, after: int, upto: int) -> dict[int, bytes]:
+    """The hashes of the rows after one row and up to another, by their numbers."""
+    tables = (table.c for table in KINDS.values())
+    between = (select(c.seq, c.hash).where(c.seq > after, c.seq <= upto) for c in tables)
+    rows = connection.execute(union_all(*between))
+    return {int(seq): bytes(digest) for seq, digest in rows}
 
 
 Stored = tuple[Any, ...]

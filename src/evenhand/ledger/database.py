@@ -69,6 +69,10 @@ def _chained(name: str, *columns: Any) -> Table:
     )
 
 
+def _names(*names: str) -> "list[Column[str]]":
+    return [_name(name) for name in names]
+
+
 def _name(name: str, *, nullable: bool = False, unique: bool = False) -> "Column[str]":
     return Column(name, String, nullable=nullable, unique=unique)
 
@@ -76,9 +80,7 @@ def _name(name: str, *, nullable: bool = False, unique: bool = False) -> "Column
 DECISIONS = _chained(
     "decisions",
     _name("key", unique=True),
-    _name("slot"),
-    _name("tenant"),
-    _name("product"),
+    *_names("slot", "tenant", "product"),
     Column("accept", Boolean, nullable=False),
     Column("usable", Boolean, nullable=False),
     Index("decisions_by_product", "tenant", "product", "seq"),
@@ -87,8 +89,7 @@ OUTCOMES, QUARANTINE = (
     _chained(
         name,
         Column("decision", _Seq, nullable=False),
-        _name("report"),
-        _name("value"),
+        *_names("report", "value"),
         UniqueConstraint("decision", "report", "value"),
     )
     for name in ("outcomes", "quarantine")
@@ -96,24 +97,18 @@ OUTCOMES, QUARANTINE = (
 """Reports on decisions: those that count, and labels of rejected people."""
 POLICIES = _chained(
     "policies",
-    _name("id"),
-    _name("tenant"),
-    _name("product"),
+    *_names("id", "tenant", "product"),
     Column("epoch", Integer, nullable=True),
     UniqueConstraint("tenant", "product", "epoch"),
     Index("policies_by_id", "id"),
 )
 """`epoch` is NULL for policies outside the lineage: no two published ones share an epoch."""
 CERTIFICATES = _chained(
-    "certificates",
-    _name("tenant"),
-    _name("product"),
-    Column("epoch", Integer, nullable=False),
+    "certificates", *_names("tenant", "product"), Column("epoch", Integer, nullable=False)
 )
 CHECKPOINTS = _chained(
     "checkpoints",
-    _name("tenant"),
-    _name("product"),
+    *_names("tenant", "product"),
     Column("epoch", Integer, nullable=False),
     UniqueConstraint("tenant", "product", "epoch"),
 )
@@ -255,11 +250,15 @@ def without_slots(connection: Connection) -> None:
     connection.execute(text("DROP INDEX IF EXISTS decisions_by_slot"))
 
 
+def _add_guarded(connection: Connection, table: Table) -> None:
+    if not inspect(connection).has_table(table.name):
+        table.create(connection)
+        _guard(connection, table)
+
+
 def with_checkpoints(connection: Connection) -> None:
     """Closed cohorts are kept as sums, in rows of the chain; a new database has this table."""
-    if not inspect(connection).has_table(CHECKPOINTS.name):
-        CHECKPOINTS.create(connection)
-        _guard(connection, CHECKPOINTS)
+    _add_guarded(connection, CHECKPOINTS)
 
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
@@ -332,9 +331,7 @@ def with_policy_index(connection: Connection) -> None:
 
 def with_models(connection: Connection) -> None:
     """Fitted models are rows of the chain; a new database has this table."""
-    if not inspect(connection).has_table(MODELS.name):
-        MODELS.create(connection)
-        _guard(connection, MODELS)
+    _add_guarded(connection, MODELS)
 
 
 def with_summaries(connection: Connection) -> None:
@@ -511,49 +508,42 @@ class ServerWatch:
         """A connection whose every wait is watched."""
         import psycopg
 
-        def alive() -> bool:
+        def connected(connect: Any, **others: Any) -> Any:
             try:
-                psycopg.connect(*words, **{**named, "connect_timeout": 2}).close()
+                return connect(*words, **{**named, **others})
             except psycopg.errors.ConnectionTimeout:
                 self._silent_until = time.monotonic() + SILENCE
-                return False
-            except psycopg.OperationalError:
-                return True  # somebody has refused it, so there is somebody
-            return True
+                raise
 
-        class Watched(psycopg.Connection[Any]):
-            def wait(self, gen: Any, *given: Any, **options: Any) -> Any:
-                return super().wait(_watched(gen, self), *given, **options)
-
-        def _watched(gen: Any, connection: Any) -> Any:
-            since = None
+        def watched(gen: Any, connection: Any) -> Any:
+            since = time.monotonic()
             try:
                 wanted = next(gen)
                 while True:
                     ready = yield wanted
                     if ready:
-                        since = None
-                    elif since is None:
                         since = time.monotonic()
                     elif time.monotonic() - since > SILENCE:
-                        if not alive():
+                        try:
+                            connected(psycopg.connect, connect_timeout=2).close()
+                        except psycopg.errors.ConnectionTimeout:
                             connection.pgconn.finish()
-                            raise silent()
+                            raise
+                        except psycopg.OperationalError:
+                            pass  # somebody has refused it, so there is somebody
                         since = time.monotonic()
                     wanted = gen.send(ready)
             except StopIteration as end:
                 return end.value
 
-        def silent() -> Exception:
-            return psycopg.errors.ConnectionTimeout("the server has not answered for some seconds")
+        class Watched(psycopg.Connection[Any]):
+            def wait(self, gen: Any, *given: Any, **options: Any) -> Any:
+                return super().wait(watched(gen, self), *given, **options)
 
         if time.monotonic() < self._silent_until:
-            raise silent()
-        try:
-            return Watched.connect(*words, **named)
-        except psycopg.errors.ConnectionTimeout:
-            self._silent_until = time.monotonic() + SILENCE
-            raise
+            silent = "the server has not answered for some seconds"
+            raise psycopg.errors.ConnectionTimeout(silent)
+        return connected(Watched.connect)
 
 
 def _open_sqlite(path: Path) -> Store:

@@ -502,13 +502,7 @@ def require_plan(transaction: Transaction, given: WindowPlan | None) -> None:
                 raise _other_plan(given, body["ends"] - body["starts"])
             number, length = int(body["window"][1:]), body["ends"] - body["starts"]
             first = PlanInForce(0, WindowPlan(length, body["starts"] - number * length), None)
-    _append_plan(transaction, first, "evenhand", "")
-
-
-def _append_plan(transaction: Transaction, plan: PlanInForce, by: str, note: str) -> None:
-    nothing: Json = {"tenant": None, "product": None, "policy": None}
-    body = {"action": "window_plan", "by": by, "note": note, **nothing, "info": plan.info}
-    transaction.append("event", body)
+    transaction.append_event("window_plan", "evenhand", info=first.info)
 
 
 def _other_plan(given: WindowPlan, days: float) -> Invalid:
@@ -531,9 +525,9 @@ def change_plan(transaction: Transaction, length: float, by: str, note: str) -> 
             hint="wait until they have begun.",
         )
     _, _, ends = last.at(transaction.now)
-    plan = WindowPlan(float(length), ends)
-    _append_plan(transaction, PlanInForce(last.number + 1, plan, ends), by, note)
-    return plan
+    plan = PlanInForce(last.number + 1, WindowPlan(float(length), ends), ends)
+    transaction.append_event("window_plan", by, note, info=plan.info)
+    return plan.plan
 
 
 @dataclass(frozen=True)
@@ -563,15 +557,10 @@ class Window:
 
 # What the ledger knows before it draws
 
+SEALED = (PERSONAL.c.sealed, PEOPLE.c.key.label("wrapped"))
+"""What is personal, and the wrapped key that opens it."""
 STORED_DECISIONS = (
-    select(
-        DECISIONS.c.key,
-        DECISIONS.c.seq,
-        DECISIONS.c.at,
-        DECISIONS.c.body,
-        PERSONAL.c.sealed,
-        PEOPLE.c.key.label("wrapped"),
-    )
+    select(*DECISIONS.c["key", "seq", "at", "body"], *SEALED)
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
 )
@@ -809,13 +798,25 @@ class Drawer:
 
     def _shared_parts(self, group: _Group, application: Application, terms: Terms) -> SharedParts:
         """What the draws on these terms share; refused, if nothing may be drawn on them."""
-        self._require_no_gap(group.transaction, application.tenant)
+        # after a restore nothing is drawn for a tenant until it, or the operator for all (None),
+        # has confirmed the gap; what is stored may be answered
+        transaction = group.transaction
+        if self._gap[0] != transaction.basis.switched:
+            transaction.require_sealed_rows()
+            free = without_gap(transaction.rows(GAPS))
+            self._gap = (transaction.basis.switched, free)
+        if not self._gap[1] & {None, application.tenant}:
+            raise GapUnconfirmed(
+                "this ledger was restored from a backup, and decisions made after it may be "
+                "missing; it does not draw.",
+                hint="check what was answered in between, then confirm_gap(by, note).",
+            )
         # the policy has been published
         named = (terms.policy, application.tenant, application.product)
         if named not in self._policies:
             c = POLICIES.c
             published = select(c.seq).where(c.id == named[0], c.tenant == named[1])
-            if not group.transaction.rows(published.where(c.product == named[2])):
+            if not transaction.rows(published.where(c.product == named[2])):
                 raise NotFound(
                     f"policy {terms.policy} has not been published for this tenant and product.",
                     hint="publish it before it decides.",
@@ -832,23 +833,10 @@ class Drawer:
         transaction, window, (a, terms, key, lookup, slot) = group.transaction, group.window, wanted
         u = shared.uniform(window.secret, a.person)
         drawn = Drawn(
-            transaction.seq + 1,
-            transaction.now,
-            a.tenant,
-            a.key,
-            a.person,
-            a.product,
-            window.name,
-            u,
-            terms.acceptance,
-            u < terms.acceptance,
-            terms.policy,
-            terms.epoch,
-            terms.audit_weight,
-            u < terms.audit_weight,
-            slot not in group.slots,
-            terms.mode,
-        )
+            transaction.seq + 1, transaction.now, a.tenant, a.key, a.person, a.product, window.name,
+            u, terms.acceptance, u < terms.acceptance, terms.policy, terms.epoch,
+            terms.audit_weight, u < terms.audit_weight, slot not in group.slots, terms.mode,
+        )  # fmt: skip
         body = self.render(drawn)
         person, secret, wrapped = self._person(group, lookup)
         # what is personal, as canonical JSON
@@ -863,9 +851,9 @@ class Drawer:
         columns = (key, slot, a.tenant, a.product, drawn.accept, drawn.usable)
         text = shared.text(drawn, key, slot, commit, sealed)
         seq = transaction.append_text("decision", text, columns)
-        transaction.insert(PERSONAL, (seq, person, data))
+        transaction.pending[PERSONAL].append((seq, person, data))
         if wrapped is not None:
-            transaction.insert(PEOPLE, (person, lookup, wrapped))
+            transaction.pending[PEOPLE].append((person, lookup, wrapped))
         group.slots.add(slot)
         return Answer(body, drawn)
 
@@ -930,21 +918,6 @@ class Drawer:
         self._window = None
         self._policies.clear()
         self._gap = (-1, frozenset())
-
-    def _require_no_gap(self, transaction: Transaction, tenant: str) -> None:
-        """After a restore, nothing is drawn for a tenant until it, or the operator for all
-        (None), has confirmed the gap; what is stored may be answered.
-        """
-        if self._gap[0] != transaction.basis.switched:
-            transaction.require_sealed_rows()
-            free = without_gap(transaction.rows(GAPS))
-            self._gap = (transaction.basis.switched, free)
-        if not self._gap[1] & {None, tenant}:
-            raise GapUnconfirmed(
-                "this ledger was restored from a backup, and decisions made after it may be "
-                "missing; it does not draw.",
-                hint="check what was answered in between, then confirm_gap(by, note).",
-            )
 
 
 GAPS = (

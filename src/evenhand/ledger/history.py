@@ -16,8 +16,7 @@ from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger import publishing
-from evenhand.ledger.chain import Head, SignedHead, is_usable, read_head
-from evenhand.ledger.counting import Counts, RunningCounts, read_summary
+from evenhand.ledger.chain import Basis, Head, SignedHead, is_usable, read_head
 from evenhand.ledger.database import (
     CERTIFICATES,
     CHECKPOINTS,
@@ -36,6 +35,7 @@ from evenhand.ledger.database import (
 )
 from evenhand.ledger.decision_draw import (
     DECISIONS_BY_KEY,
+    SEALED,
     STORED_DECISIONS,
     Answer,
     Drawn,
@@ -44,7 +44,7 @@ from evenhand.ledger.decision_draw import (
     key_digest,
 )
 from evenhand.ledger.keyring import Keyring, Opened, open_fields, open_group
-from evenhand.ledger.outcome_status import Facts, Standing, facts_from, missing_key
+from evenhand.ledger.outcome_status import Facts, Standing, facts_from, missing_key, read_summary
 from evenhand.ledger.publishing import Active, CertificateRow, Event, PolicyRecord
 from evenhand.ledger.refusals import Damaged, NotFound
 from evenhand.ledger.standalone_verifier import model_hash, model_references
@@ -52,24 +52,16 @@ from evenhand.ledger.standalone_verifier import model_hash, model_references
 PAGE = 2000
 """Decisions that are read at once; between pages no reading transaction stays open."""
 
-_PAGE = (
-    STORED_DECISIONS.where(
-        DECISIONS.c.tenant == bindparam("tenant"), DECISIONS.c.product == bindparam("product")
-    )
-    .where(DECISIONS.c.seq > bindparam("after"), DECISIONS.c.seq <= bindparam("upto"))
-    .where(DECISIONS.c.at < bindparam("before"))
-    .order_by(DECISIONS.c.seq)
-    .limit(PAGE)
+_OF_PRODUCT = (
+    DECISIONS.c.tenant == bindparam("tenant"),
+    DECISIONS.c.product == bindparam("product"),
+    DECISIONS.c.seq > bindparam("after"),
+    DECISIONS.c.seq <= bindparam("upto"),
 )
+_PAGE = STORED_DECISIONS.where(*_OF_PRODUCT, DECISIONS.c.at < bindparam("before"))
+_PAGE = _PAGE.order_by(DECISIONS.c.seq).limit(PAGE)
 _REPORTS = (
-    select(
-        OUTCOMES.c.decision,
-        OUTCOMES.c.at,
-        OUTCOMES.c.report,
-        OUTCOMES.c.value,
-        PERSONAL.c.sealed,
-        PEOPLE.c.key.label("wrapped"),
-    )
+    select(*OUTCOMES.c["decision", "at", "report", "value"], *SEALED)
     .outerjoin(PERSONAL, PERSONAL.c.seq == OUTCOMES.c.seq)
     .outerjoin(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
     .where(
@@ -81,16 +73,10 @@ _REPORTS = (
 
 
 _USABLE = (
-    select(DECISIONS.c.seq, DECISIONS.c.accept, PERSONAL.c.sealed, PEOPLE.c.key)
+    select(*DECISIONS.c["seq", "accept"], *SEALED)
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
-    .where(
-        DECISIONS.c.tenant == bindparam("tenant"),
-        DECISIONS.c.product == bindparam("product"),
-        DECISIONS.c.seq > bindparam("after"),
-        DECISIONS.c.seq <= bindparam("upto"),
-        DECISIONS.c.usable,
-    )
+    .where(*_OF_PRODUCT, DECISIONS.c.usable)
     .order_by(DECISIONS.c.seq)
     .limit(bindparam("most"))
 )
@@ -257,7 +243,7 @@ class LedgerReader:
     keyring: Keyring
 
     @abstractmethod
-    def _require_sealed_rows(self, connection: Connection) -> None:
+    def _sealed(self, connection: Connection, *, rows: bool = False) -> Basis:
         """Tampered unless the events and policies that the connection sees were sealed."""
 
     def _read(self, statement: Executable) -> list[Any]:
@@ -272,7 +258,7 @@ class LedgerReader:
         row = connection.execute(DECISIONS_BY_KEY, {"among": [digest]}).one_or_none()
         if row is None:
             raise missing_key()
-        return StoredDecision(*row).opened(self.keyring)
+        return StoredDecision._make(row).opened(self.keyring)
 
     def find(self, tenant: str, key: str) -> Answer:
         """Find the stored answer of a key.
@@ -369,7 +355,7 @@ class LedgerReader:
             while True:
                 with self.store.reader.connect() as connection:
                     rows = connection.execute(_PAGE, {**where, "after": after})
-                    page = [StoredDecision(*row) for row in rows]
+                    page = [StoredDecision._make(row) for row in rows]
                     if not page:
                         return
                     reports = _Reports(
@@ -460,7 +446,7 @@ class LedgerReader:
         while most > 0:
             with self.store.reader.connect() as connection:
                 some = {"after": after, "most": min(PAGE, most)}
-                page = connection.execute(_USABLE, where | some).all()
+                page: Sequence[Any] = connection.execute(_USABLE, where | some).all()
                 if not page:
                     return
                 reports = _Reports(connection, self.keyring, page[0].seq, page[-1].seq, upto)
@@ -527,7 +513,7 @@ class LedgerReader:
         with self.store.reader.connect() as connection:
             between = {**where, "after": 0, "upto": decided}
             for row in connection.execute(statement, between).all():
-                stored = StoredDecision(*row)
+                stored = StoredDecision._make(row)
                 body, seq = json.loads(stored.body), stored.seq
                 if is_usable(body):
                     then = _Reports(connection, self.keyring, seq, seq, after)
@@ -607,27 +593,6 @@ class LedgerReader:
         overrides = (OUTCOMES.c.report == "override", OUTCOMES.c.seq <= upto)
         counted = select(func.count()).select_from(joined).where(*mine, *overrides)
         return int(self._read(counted)[0][0])
-
-    def counts(self, tenant: str, product: str) -> Counts:
-        """Count the decisions of each kind.
-
-        Parameters
-        ----------
-        tenant, product : str
-            Whose decisions.
-
-        Returns
-        -------
-        Counts
-            The numbers of now.
-        """
-        running = self._running(tenant, product)
-        with self.store.reader.connect() as connection, connection.begin():
-            return running.look(connection, read_head(connection).seq, self.keyring)
-
-    def _running(self, tenant: str, product: str) -> RunningCounts:
-        known: dict[tuple[str, str], RunningCounts] = self.__dict__.setdefault("_counted", {})
-        return known.setdefault((tenant, product), RunningCounts(tenant, product))
 
     def newest_label(self, tenant: str, product: str) -> float | None:
         """Tell when the newest label of a product came.
@@ -735,7 +700,7 @@ class LedgerReader:
             If the events and policies are not those that the keyring has sealed.
         """
         with self.store.reader.connect() as connection:  # one state of the database
-            self._require_sealed_rows(connection)
+            self._sealed(connection, rows=True)
             policies = _policies(connection, tenant, product)
             return publishing.active(policies, _events(connection, tenant, product))
 
@@ -856,7 +821,7 @@ class LedgerReader:
             If the events and policies are not those that the keyring has sealed.
         """
         with self.store.reader.connect() as connection:
-            self._require_sealed_rows(connection)
+            self._sealed(connection, rows=True)
             return read_key_events(connection, after)
 
     def session_ended(self, session: bytes) -> bool:
@@ -919,25 +884,23 @@ class LedgerReader:
         NotFound
             If the tenant has no row.
         """
-        head = self.head() if tenant is None else self._newest_of(tenant)
-        return SignedHead.of(self.id, head, self.keyring.public_key, self.keyring.sign)
-
-    def _newest_of(self, tenant: str) -> Head:
-        found = []
-        for table in (DECISIONS, POLICIES, CERTIFICATES, EVENTS):
-            mine = select(table.c.seq, table.c.hash, table.c.at).where(table.c.tenant == tenant)
-            if table is DECISIONS:  # the index is by tenant and product
-                products = select(POLICIES.c.product).where(POLICIES.c.tenant == tenant).distinct()
-                names = [row.product for row in self._read(products)]
-                parts = [mine.where(table.c.product == name) for name in names]
-            else:
+        head = self.head()
+        if tenant is not None:
+            # the newest row of each kind that says whose it is
+            products = select(POLICIES.c.product).where(POLICIES.c.tenant == tenant).distinct()
+            found = []
+            for table in (DECISIONS, POLICIES, CERTIFICATES, EVENTS):
+                mine = select(table.c.seq, table.c.hash, table.c.at).where(table.c.tenant == tenant)
                 parts = [mine]
-            for part in parts:
-                found += self._read(part.order_by(table.c.seq.desc()).limit(1))
-        if not found:
-            raise NotFound("this tenant has no row in the ledger.")
-        row = max(found, key=lambda row: int(row.seq))
-        return Head(int(row.seq), bytes(row.hash).hex(), float(row.at))
+                if table is DECISIONS:  # the index is by tenant and product
+                    parts = [mine.where(table.c.product == p) for (p,) in self._read(products)]
+                for part in parts:
+                    found += self._read(part.order_by(table.c.seq.desc()).limit(1))
+            if not found:
+                raise NotFound("this tenant has no row in the ledger.")
+            row = max(found, key=lambda row: int(row.seq))
+            head = Head(int(row.seq), bytes(row.hash).hex(), float(row.at))
+        return SignedHead.of(self.id, head, self.keyring.public_key, self.keyring.sign)
 
 
 class _Reports:

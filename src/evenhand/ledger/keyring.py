@@ -22,8 +22,8 @@ import os
 import secrets
 import shlex
 import subprocess
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -130,15 +130,11 @@ class Keyring:
         Invalid
             If the file is no keyring.
         """
-        try:
+        with _refusing(f"{path} is no keyring.", "Keyring.generate().save(path) makes one."):
             document = json.loads(Path(path).read_text())
             if document["format"] != _FORMAT:
                 raise ValueError
             return cls._of_document(document)
-        except (ValueError, KeyError, TypeError):
-            raise Invalid(
-                f"{path} is no keyring.", hint="Keyring.generate().save(path) makes one."
-            ) from None
 
     @classmethod
     def from_source(cls, source: str) -> "Keyring":
@@ -184,16 +180,12 @@ class Keyring:
     @classmethod
     def _of_text(cls, text: str, what: str) -> "Keyring":
         text = text.strip()
-        try:
+        with _refusing(f"{what} is no root key.", "it has 32 bytes, in hexadecimal or Base64."):
             if text.startswith("{"):
                 return cls._of_document(json.loads(text))
             if len(text) == 64:
                 return cls(bytes.fromhex(text))
             return cls(base64.b64decode(text, validate=True))
-        except (ValueError, KeyError, TypeError):
-            raise Invalid(
-                f"{what} is no root key.", hint="it has 32 bytes, in hexadecimal or Base64."
-            ) from None
 
     @classmethod
     def _of_document(cls, document: Json) -> "Keyring":
@@ -529,6 +521,14 @@ def verify_signature(public_key: str, document: Json, signature: str) -> None:
             f"a signature does not verify under the public key {public_key}.",
             hint="do not use what it signs.",
         ) from None
+
+
+@contextmanager
+def _refusing(what: str, hint: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError):
+        raise Invalid(what, hint=hint) from None
 
 
 def root_of_window(name: str) -> int:

@@ -26,10 +26,10 @@ from evenhand.ledger.chain import (
     Transaction,
     Writer,
     follow,
-    hash_of_row,
     read_basis,
+    read_head,
+    row_hashes,
 )
-from evenhand.ledger.counting import KEEP_EVERY, Counts
 from evenhand.ledger.database import (
     ENDED_SESSIONS,
     EVENTS,
@@ -55,7 +55,15 @@ from evenhand.ledger.decision_draw import (
 from evenhand.ledger.guard import LOG, Clock, HeadGuard, Mark, SystemClock
 from evenhand.ledger.history import LedgerReader, read_key_events, seal_of_keys
 from evenhand.ledger.keyring import Entropy, Keyring, Reserve
-from evenhand.ledger.outcome_status import KeyedReport, Report, Reporter, Verdict
+from evenhand.ledger.outcome_status import (
+    KEEP_EVERY,
+    Counts,
+    KeyedReport,
+    Report,
+    Reporter,
+    RunningCounts,
+    Verdict,
+)
 from evenhand.ledger.publishing import Event, Lease, PolicyRecord, Publication
 from evenhand.ledger.refusals import (
     ClockJumped,
@@ -137,9 +145,9 @@ class Ledger(LedgerReader):
     ) -> None:
         self.store, self.keyring, self.clock = store, keyring, clock
         self.entropy = entropy
-        mark = None
-        if store.path is not None:
-            mark = Mark(store.path.with_name(store.path.name + ".mark"))
+        self._counted: dict[tuple[str, str], RunningCounts] = {}
+        path = store.path
+        mark = None if path is None else Mark(path.with_name(path.name + ".mark"))
         self._guard = self.guard_class(keyring, clock, mark)
         self.id, basis, tampered = self._begin(windows)
         self._drawer = Drawer(self.id, keyring, render, Reserve(entropy))
@@ -175,12 +183,9 @@ class Ledger(LedgerReader):
                 if self.store.path is None:
                     info["instance"] = postgres.instance(connection)
                 transaction = Transaction(connection, self._guard)
-                publishing.append_event(transaction, "genesis", "evenhand", info=info)
+                transaction.append_event("genesis", "evenhand", info=info)
             else:
-                first_row = select(EVENTS.c.body).where(EVENTS.c.seq == 1)
-                first = connection.execute(first_row).scalar_one_or_none()
-                name = self._require_mine(first)
-                self._take_up_root(connection)
+                name = self._require_mine(connection)
                 try:
                     try:
                         transaction = Transaction(connection, self._guard)
@@ -188,16 +193,17 @@ class Ledger(LedgerReader):
                         return name, read_basis(connection, self._guard), None
                 except Tampered as tampered:  # it can be read
                     return name, Basis(-1, -1), tampered
-                self._mark_if_older(transaction)
-                if self.store.path is None:
-                    _mark_if_elsewhere(transaction)
+                self._mark_if_restored(transaction)
             decision_draw.require_plan(transaction, windows)
             transaction.flush()
         transaction.committed()
         return name, transaction.basis, None
 
-    def _require_mine(self, first: str | None) -> str:
-        """The id of the ledger, from its first row; Damaged if another keyring began it."""
+    def _require_mine(self, connection: Connection) -> str:
+        """The id of the ledger, from its first row; Damaged if the keyring is another one, or
+        lacks the root that is active. The keyring takes that root up.
+        """
+        first = connection.scalar(select(EVENTS.c.body).where(EVENTS.c.seq == 1))
         if first is None:
             raise Damaged(
                 "the first row of the ledger is missing.", hint="restore it from a backup."
@@ -209,10 +215,6 @@ class Ledger(LedgerReader):
                 f"the keyring given is that of {self.keyring.public_key}.",
                 hint="load the keyring that belongs to the ledger.",
             )
-        return str(genesis["ledger"])
-
-    def _take_up_root(self, connection: Connection) -> None:
-        """The root that the chain says is active."""
         rotated = select(EVENTS.c.body).where(EVENTS.c.action == "root_rotated")
         numbers = [json.loads(body)["info"]["root"] for body in connection.scalars(rotated)]
         active = max(numbers, default=0)
@@ -223,6 +225,36 @@ class Ledger(LedgerReader):
                 hint="load the keyring to which the new root was added.",
             )
         self.keyring.active = max(active, self.keyring.active)
+        return str(genesis["ledger"])
+
+    def _mark_if_restored(self, transaction: Transaction) -> None:
+        """If an older copy of the database was put in its place, or the chain is in another
+        PostgreSQL than before, nothing is drawn until the gap is confirmed.
+        """
+        if self.store.path is not None:
+            # the file beside the ledger remembers the last row
+            seen = {} if self._guard.mark is None else self._guard.mark.load()
+            seq = int(seen.get("seq", 0))
+            found = row_hashes(transaction.connection, seq - 1, seq).get(seq)
+            if seq and (found and found.hex()) != seen.get("hash"):
+                note = f"row {seq} had been written and is not in this database: an older copy"
+                info = {"head": transaction.seq, "seen": seq}
+                transaction.append_event("restored", "evenhand", note, info=info)
+            return
+        here = postgres.instance(transaction.connection)
+        about = EVENTS.c.action.in_(["genesis", "instance", "restored"])
+        bodies = transaction.rows(select(EVENTS.c.body).where(about).order_by(EVENTS.c.seq))
+        known = [json.loads(row.body)["info"].get("instance") for row in bodies]
+        last = next((name for name in reversed(known) if name is not None), None)
+        if last == here:
+            return
+        action, note = "instance", ""
+        if last is not None:
+            action = "restored"
+            note = f"the chain was last in the database {last}; this one is {here}"
+            LOG.critical("%s; nothing is drawn until the gap is confirmed", note)
+        more = {"head": transaction.seq, "instance": here}
+        transaction.append_event(action, "evenhand", note, info=more)
 
     def rotate_root(self, by: str, note: str = "") -> int:
         """Let the next root of the keyring wrap, seal, and make the secrets of new windows.
@@ -261,7 +293,7 @@ class Ledger(LedgerReader):
             events = read_key_events(transaction.connection, 0)
             keys = seal_of_keys(self.keyring, transaction.root, events)
             info = {"root": transaction.root, "keys": keys}
-            publishing.append_event(transaction, "root_rotated", by, note, info=info)
+            transaction.append_event("root_rotated", by, note, info=info)
 
         self._write(rotate)
         return self.rewrap()
@@ -293,17 +325,6 @@ class Ledger(LedgerReader):
         if self.store.path is None:
             postgres.vacuum(self.store.reader)
         return wrapped
-
-    def _mark_if_older(self, transaction: Transaction) -> None:
-        """If the file beside the ledger remembers a row that the chain does not have, the database
-        is an older copy: nothing is drawn until the gap is confirmed.
-        """
-        seen = {} if self._guard.mark is None else self._guard.mark.load()
-        seq = int(seen.get("seq", 0))
-        if seq and hash_of_row(transaction, seq) != seen.get("hash"):
-            note = f"row {seq} had been written and is not in this database: an older copy"
-            info = {"head": transaction.seq, "seen": seq}
-            publishing.append_event(transaction, "restored", "evenhand", note, info=info)
 
     @classmethod
     def open(
@@ -355,12 +376,7 @@ class Ledger(LedgerReader):
         store = open_store(where)
         try:
             return cls(
-                store,
-                keyring=keyring,
-                clock=clock,
-                windows=windows,
-                render=render,
-                entropy=entropy,
+                store, keyring=keyring, clock=clock, windows=windows, render=render, entropy=entropy
             )
         except BaseException as error:
             store.close()
@@ -444,9 +460,6 @@ class Ledger(LedgerReader):
         except Tampered as tampered:
             self._writer.stop(tampered)
             raise
-
-    def _require_sealed_rows(self, connection: Connection) -> None:
-        self._sealed(connection, rows=True)
 
     def require_chain(self, after: int = 0) -> None:
         """Check that every row after some row stands in the sealed chain.
@@ -680,18 +693,8 @@ class Ledger(LedgerReader):
         Invalid
             If something cannot be written as JSON.
         """
-        publication = Publication(
-            tenant,
-            product,
-            policy_json,
-            epoch,
-            parent,
-            checkpoint=checkpoint,
-            certificate=certificate,
-            info=info,
-            lease=lease,
-            models=models or {},
-        )
+        learned = (epoch, parent, checkpoint, certificate, info, lease, models or {})
+        publication = Publication(tenant, product, policy_json, *learned)
         return self._write(lambda t: publication.publish(t, self.keyring))
 
     def register(
@@ -782,7 +785,7 @@ class Ledger(LedgerReader):
         def record(transaction: Transaction) -> int:
             publishing.require_action(transaction, tenant, product, action, policy)
             about = {"tenant": tenant, "product": product, "policy": policy}
-            return publishing.append_event(transaction, action, by, note, **about)
+            return transaction.append_event(action, by, note, **about)
 
         return self._write(record)
 
@@ -801,7 +804,9 @@ class Ledger(LedgerReader):
         Counts
             The numbers of now.
         """
-        counts, running = super().counts(tenant, product), self._running(tenant, product)
+        running = self._counted.setdefault((tenant, product), RunningCounts(tenant, product))
+        with self.store.reader.connect() as connection, connection.begin():
+            counts = running.look(connection, read_head(connection).seq, self.keyring)
         if running.upto - running.kept >= KEEP_EVERY:
             running.kept = running.upto
             self.keep_summary(tenant, product, "counts", running.upto, asdict(counts))
@@ -828,7 +833,7 @@ class Ledger(LedgerReader):
 
         def keep(transaction: Transaction) -> None:
             transaction.connection.execute(delete(SUMMARIES).where(*mine))
-            transaction.insert(SUMMARIES, row)
+            transaction.pending[SUMMARIES].append(row)
 
         with contextlib.suppress(Refusal):
             self._write(keep)
@@ -923,7 +928,7 @@ class Ledger(LedgerReader):
             known = {(row.height, row.place) for row in there}
             for node in nodes:
                 if node[:2] not in known:
-                    transaction.insert(TREE, node)
+                    transaction.pending[TREE].append(node)
 
         self._write(keep)
 
@@ -946,7 +951,7 @@ class Ledger(LedgerReader):
             raise Invalid("the note is empty; it must say what was checked.")
         if isinstance(self.clock, SystemClock):
             self.clock.restart()
-        self._write(lambda t: publishing.append_event(t, "clock_confirmed", by, note))
+        self._write(lambda t: t.append_event("clock_confirmed", by, note))
 
     def ask_to_reveal(self, name: str, tenant: str, by: str) -> set[str]:
         """Record that a tenant asks for the secret of a window, by which all tenants are drawn.
@@ -980,7 +985,7 @@ class Ledger(LedgerReader):
             tenants = {r.tenant for r in rows if json.loads(r.body)["info"]["window"] == name}
             if tenant not in tenants:
                 info = {"window": name}
-                publishing.append_event(transaction, "reveal_asked", by, tenant=tenant, info=info)
+                transaction.append_event("reveal_asked", by, tenant=tenant, info=info)
             return tenants | {tenant}
 
         return self._write(record)
@@ -1025,7 +1030,7 @@ class Ledger(LedgerReader):
                 raise Damaged(
                     f"the keyring does not hold the secret to which window {name} is committed."
                 )
-            publishing.append_event(transaction, "revealed", by, info={"window": name})
+            transaction.append_event("revealed", by, info={"window": name})
             return secret
 
         return self._write(record)
@@ -1041,7 +1046,7 @@ class Ledger(LedgerReader):
             How, or how it was noticed.
         """
         info = {"head": self.head().seq}
-        self._write(lambda t: publishing.append_event(t, "restored", by, note, info=info))
+        self._write(lambda t: t.append_event("restored", by, note, info=info))
 
     def confirm_gap(self, by: str, note: str, tenant: str | None = None) -> None:
         """Draw again: somebody has looked into what a restored ledger is missing.
@@ -1062,7 +1067,7 @@ class Ledger(LedgerReader):
         """
         if not note.strip():
             raise Invalid("the note is empty; it must say what was checked.")
-        self._write(lambda t: publishing.append_event(t, "gap_confirmed", by, note, tenant=tenant))
+        self._write(lambda t: t.append_event("gap_confirmed", by, note, tenant=tenant))
 
     # API keys and sessions: who may ask
 
@@ -1089,7 +1094,7 @@ class Ledger(LedgerReader):
             transaction.require_sealed_rows()  # others may share the transaction
             events = read_key_events(transaction.connection, after)
             for action, tenant, by, info in change(events):
-                seq = publishing.append_event(transaction, action, by, tenant=tenant, info=info)
+                seq = transaction.append_event(action, by, tenant=tenant, info=info)
                 now, nothing = transaction.now, None
                 events.append(Event(seq, now, tenant, None, action, by, "", nothing, info))
             return events
@@ -1110,7 +1115,7 @@ class Ledger(LedgerReader):
         def note(transaction: Transaction) -> None:
             known = select(ENDED_SESSIONS.c.expires).where(ENDED_SESSIONS.c.session == session)
             if not transaction.rows(known):
-                transaction.insert(ENDED_SESSIONS, (session, expires))
+                transaction.pending[ENDED_SESSIONS].append((session, expires))
 
         self._write(note)
 
@@ -1132,26 +1137,6 @@ def _if_still_allowed(
                     hint="send Authorization: Bearer eh_..., with a key that is valid.",
                 )
     return work(transaction)
-
-
-def _mark_if_elsewhere(transaction: Transaction) -> None:
-    """If the database is another one than that in which the chain was last opened, it was restored
-    from a dump, or another server took over: nothing is drawn until the gap is confirmed.
-    """
-    here = postgres.instance(transaction.connection)
-    about = EVENTS.c.action.in_(["genesis", "instance", "restored"])
-    bodies = transaction.rows(select(EVENTS.c.body).where(about).order_by(EVENTS.c.seq))
-    known = [json.loads(row.body)["info"].get("instance") for row in bodies]
-    last = next((name for name in reversed(known) if name is not None), None)
-    if last == here:
-        return
-    action, note = "instance", ""
-    if last is not None:
-        action = "restored"
-        note = f"the chain was last in the database {last}; this one is {here}"
-        LOG.critical("%s; nothing is drawn until the gap is confirmed", note)
-    info = {"head": transaction.seq, "instance": here}
-    publishing.append_event(transaction, action, "evenhand", note, info=info)
 
 
 def _or_raise(result: Kind | Refusal) -> Kind:

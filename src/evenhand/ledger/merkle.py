@@ -13,13 +13,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select, union_all
+from sqlalchemy import Connection, select
 
 from evenhand.contracts import Json
-from evenhand.ledger.chain import read_head
-from evenhand.ledger.database import KINDS, PEOPLE, PERSONAL, TREE
-from evenhand.ledger.decision_draw import key_digest
-from evenhand.ledger.keyring import Keyring, open_fields
+from evenhand.ledger.chain import read_head, row_hashes
+from evenhand.ledger.database import TREE
+from evenhand.ledger.decision_draw import DECISIONS_BY_KEY, StoredDecision, key_digest
+from evenhand.ledger.keyring import Keyring
 from evenhand.ledger.refusals import Damaged, Invalid
 from evenhand.ledger.standalone_verifier import Note, check_proof, key_id, leaf_hash, node_hash
 
@@ -197,13 +197,7 @@ class _Reading:
         return hashes
 
     def _leaves(self, first: int, number: int) -> list[bytes]:
-        hashes: dict[int, bytes] = {}
-        tables = [
-            select(t.c.seq, t.c.hash).where(t.c.seq > first, t.c.seq <= first + number)
-            for t in KINDS.values()
-        ]
-        for row in self.connection.execute(union_all(*tables)):
-            hashes[int(row.seq)] = bytes(row.hash)
+        hashes = row_hashes(self.connection, first, first + number)
         if len(hashes) < number:
             raise Damaged(
                 f"rows {first + 1} to {first + number} are not all in the chain.",
@@ -240,19 +234,10 @@ def proof_of_decision(ledger: "Ledger", tenant: str, key: str, since: str | None
     note = Note.parse(checkpoint)
     path = tree.inclusion(seq, note.size)
     with ledger.store.reader.connect() as connection:
-        table = KINDS["decision"]
-        mine = select(table.c.seq, table.c.at, table.c.body).where(
-            table.c.key == key_digest(ledger.keyring, tenant, key)
-        )
-        stored = connection.execute(mine).one()
-        before = union_all(*(select(t.c.hash).where(t.c.seq == seq - 1) for t in KINDS.values()))
-        previous = bytes(connection.execute(before).scalar_one()) if seq > 1 else bytes(32)
-        sealed = connection.execute(
-            select(PERSONAL.c.sealed, PEOPLE.c.key)
-            .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
-            .where(PERSONAL.c.seq == seq)
-        ).one()
-    opened = open_fields(ledger.keyring.unwrap(sealed.key), sealed.sealed)
+        mine = {"among": [key_digest(ledger.keyring, tenant, key)]}
+        stored = StoredDecision._make(connection.execute(DECISIONS_BY_KEY, mine).one())
+        previous = row_hashes(connection, seq - 2, seq - 1)[seq - 1] if seq > 1 else bytes(32)
+    _, opened = stored.opened(ledger.keyring)
     row: Json = {"seq": seq, "kind": "decision", "at": stored.at, "body": json.loads(stored.body)}
     proof: dict[str, Any] = {
         "format": PROOF_FORMAT,

@@ -13,16 +13,36 @@ a set is commutative and idempotent, and `Facts.standing` looks at the set alone
 proof.
 """
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+import json
+import threading
+from collections.abc import Callable, Container, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
-from sqlalchemy import Select, Table, bindparam, literal, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    ScalarSelect,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    union,
+    union_all,
+)
 
 from evenhand.canonical import canonical
+from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.chain import Transaction
-from evenhand.ledger.database import OUTCOMES, PERSONAL, QUARANTINE
+from evenhand.ledger.database import DECISIONS, ERASURES, OUTCOMES, PERSONAL, QUARANTINE, SUMMARIES
 from evenhand.ledger.decision_draw import DECISIONS_BY_KEY, StoredDecision, key_digest
 from evenhand.ledger.keyring import Entropy, Keyring, seal_fields
 from evenhand.ledger.refusals import Invalid, NotFound, Refusal
@@ -245,17 +265,21 @@ class Facts:
         Facts
             The set with one more member.
         """
-        match report:
-            case _ if self.refuses(report):
-                return self
-            case Label(label):
-                return replace(self, labels=self.labels | {label})
-            case Settlement(label):
-                return replace(self, settlements=self.settlements | {label})
-            case Override(accept):
-                return replace(self, overrides=self.overrides | {accept})
-            case GroupTold():
-                return replace(self, groups=self.groups | {digest})
+        if self.refuses(report):
+            return self
+        kind, value = kind_and_value(report, digest)
+        name, read = _FACTS[kind]
+        changed: dict[str, Any] = {name: getattr(self, name) | {read(value)}}
+        return replace(self, **changed)
+
+
+_FACTS: dict[str, tuple[str, Callable[[str], int | bool | str]]] = {
+    "label": ("labels", int),
+    "settlement": ("settlements", int),
+    "override": ("overrides", lambda value: value == "accept"),
+    "group": ("groups", str),
+}
+"""By the kind of a report: where `Facts` keeps it, and how its value is read."""
 
 
 @dataclass(frozen=True)
@@ -309,17 +333,11 @@ def kind_and_value(report: Report, digest: str = "") -> tuple[str, str]:
 
 def facts_from(accept: bool, reports: list[tuple[str, str]]) -> Facts:
     """The set that stored (kind, value) pairs stand for."""
-    values = {
-        kind: frozenset(v for k, v in reports if k == kind)
-        for kind in ("label", "settlement", "override", "group")
+    known: dict[str, Any] = {
+        name: frozenset(read(value) for reported, value in reports if reported == kind)
+        for kind, (name, read) in _FACTS.items()
     }
-    return Facts(
-        accept,
-        frozenset(int(v) for v in values["label"]),
-        frozenset(int(v) for v in values["settlement"]),
-        frozenset(v == "accept" for v in values["override"]),
-        values["group"],
-    )
+    return Facts(accept, **known)
 
 
 # Entering reports
@@ -399,7 +417,7 @@ class Reporter:
                 (person,) = transaction.rows(whose)[0]
                 more = {"commit": sealed.commit, "sealed": sealed.fingerprint}
                 seq = transaction.append("outcome", body | more)
-                transaction.insert(PERSONAL, (seq, person, sealed.data))
+                transaction.pending[PERSONAL].append((seq, person, sealed.data))
             else:
                 table = "quarantine" if result == "quarantined" else "outcome"
                 seq = transaction.append(table, body)
@@ -441,3 +459,176 @@ class _Entered:
     def counted(self, decision: int) -> list[tuple[str, str]]:
         entries = self._entries.get(decision, {}).items()
         return [pair for pair, (_, quarantined) in entries if not quarantined]
+
+
+# counts of the decisions by where they stand
+
+KEEP_EVERY = 5000
+"""Rows after which a summary is kept again."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many decisions of a product there are of each kind.
+
+    Parameters
+    ----------
+    decisions, accepted, usable : int
+        All, those drawn "accept", and those that may be learned from.
+    pending, resolved, disputed, overruled : int
+        By the status of their outcome; see `Standing`. Also rejected people can be overruled.
+    quarantined : int
+        Labels of rejected people.
+    erased : int
+        Decisions about people who have been erased.
+
+    Examples
+    --------
+    >>> Counts(decisions=3, accepted=2, pending=2).resolved
+    0
+    """
+
+    decisions: int = 0
+    accepted: int = 0
+    usable: int = 0
+    pending: int = 0
+    resolved: int = 0
+    disputed: int = 0
+    overruled: int = 0
+    quarantined: int = 0
+    erased: int = 0
+
+
+def _number(table: Table, *conditions: ColumnElement[bool]) -> ScalarSelect[int]:
+    known = table.c.seq <= bindparam("upto")
+    mine = select(func.count()).where(table.c.decision == DECISIONS.c.seq, known, *conditions)
+    return mine.scalar_subquery()
+
+
+def _reported(report: str, value: str) -> ScalarSelect[int]:
+    return _number(OUTCOMES, OUTCOMES.c.report == report, OUTCOMES.c.value == value)
+
+
+def _sums(*which: ColumnElement[bool]) -> Executable:
+    """The sums over some decisions of a product, as known at row `upto`; all but erased."""
+    one = (
+        select(
+            DECISIONS.c.accept,
+            DECISIONS.c.usable,
+            (_reported("label", "+1") + _reported("label", "-1")).label("labels"),
+            (_reported("settlement", "+1") + _reported("settlement", "-1")).label("settlements"),
+            case(
+                (DECISIONS.c.accept, _reported("override", "reject")),
+                else_=_reported("override", "accept"),
+            ).label("overruled"),
+            _number(QUARANTINE).label("quarantined"),
+        )
+        .where(
+            DECISIONS.c.tenant == bindparam("tenant"),
+            DECISIONS.c.product == bindparam("product"),
+            *which,
+        )
+        .subquery()
+        .c
+    )
+    open_to_labels = and_(one.accept, one.overruled == 0)
+    contradicted, settled = one.labels == 2, one.settlements == 1
+    conditions = {
+        "accepted": one.accept,
+        "usable": one.usable,
+        "pending": and_(open_to_labels, one.labels == 0),
+        "resolved": and_(open_to_labels, or_(one.labels == 1, and_(contradicted, settled))),
+        "disputed": and_(open_to_labels, contradicted, not_(settled)),
+        "overruled": one.overruled > 0,
+    }
+    sums: dict[str, ColumnElement[int]] = {
+        name: func.sum(case((test, 1), else_=0)) for name, test in conditions.items()
+    }
+    sums |= {"decisions": func.count(), "quarantined": func.sum(one.quarantined)}
+    return select(*(value.label(name) for name, value in sums.items()))
+
+
+_new = (DECISIONS.c.seq > bindparam("since"), DECISIONS.c.seq <= bindparam("upto"))
+_told = union(
+    *(
+        select(table.c.decision).where(
+            table.c.seq > bindparam("since"), table.c.seq <= bindparam("last")
+        )
+        for table in (OUTCOMES, QUARANTINE)
+    )
+)
+_NEW, _CHANGED = (
+    _sums(*_new),
+    _sums(DECISIONS.c.seq <= bindparam("since"), DECISIONS.c.seq.in_(_told)),
+)
+_ERASURES = select(ERASURES.c.body).where(
+    ERASURES.c.seq > bindparam("since"), ERASURES.c.seq <= bindparam("upto")
+)
+
+
+class RunningCounts:
+    """The counts of one product; `look` brings them up to a row."""
+
+    def __init__(self, tenant: str, product: str) -> None:
+        self.names = {"tenant": tenant, "product": product}
+        self.upto, self.kept, self.counts = 0, 0, Counts()
+        self.lock = threading.Lock()
+
+    def look(self, connection: Connection, upto: int, keyring: Keyring) -> Counts:
+        """The counts as of row `upto`."""
+        with self.lock:
+            if self.upto == 0:
+                self._resume(connection, upto, keyring)
+            if upto > self.upto:
+                given = {**self.names, "since": self.upto, "last": upto}
+
+                def summed(statement: Executable, known: int) -> dict[str, int]:
+                    (row,) = connection.execute(statement, {**given, "upto": known}).all()
+                    return {name: int(value or 0) for name, value in row._mapping.items()}
+
+                new = summed(_NEW, upto)
+                now, before = summed(_CHANGED, upto), summed(_CHANGED, self.upto)
+                changes = {name: new[name] + now[name] - before[name] for name in new}
+                changes["erased"] = self._erased(connection, upto)
+                whole = asdict(self.counts)
+                self.counts = Counts(**{name: whole[name] + changes[name] for name in whole})
+                self.upto = upto
+            return self.counts
+
+    def _erased(self, connection: Connection, upto: int) -> int:
+        found = connection.execute(_ERASURES, {"since": self.upto, "upto": upto}).scalars()
+        rows = [seq for body in found for seq in json.loads(body)["rows"]]
+        number = 0
+        for start in range(0, len(rows), 500):
+            mine = select(func.count()).where(
+                DECISIONS.c.seq.in_(rows[start : start + 500]),
+                DECISIONS.c.tenant == self.names["tenant"],
+                DECISIONS.c.product == self.names["product"],
+            )
+            number += int(connection.execute(mine).scalar_one())
+        return number
+
+    def _resume(self, connection: Connection, upto: int, keyring: Keyring) -> None:
+        found = read_summary(connection, keyring, "counts", **self.names)
+        if found is not None and found[0] <= upto and set(found[1]) == set(asdict(Counts())):
+            self.upto = self.kept = found[0]
+            self.counts = replace(Counts(), **found[1])
+
+
+def read_summary(
+    connection: Connection, keyring: Keyring, what: str, tenant: str, product: str
+) -> tuple[int, Json] | None:
+    """(the row up to which it counts, what was kept); None if there is none that opens."""
+    s = SUMMARIES.c
+    mine = select(s.upto, s.data).where(s.tenant == tenant, s.product == product, s.what == what)
+    row = connection.execute(mine).first()
+    if row is None:
+        return None
+    try:
+        document: Json = json.loads(keyring.unwrap(bytes(row.data)))
+    except (Refusal, ValueError):
+        return None
+    # what it is about is sealed too, so that no summary can be put in the place of another
+    if document.pop("about", None) != [tenant, product, what, row.upto]:
+        return None
+    return int(row.upto), document

@@ -17,16 +17,13 @@ from sqlalchemy import URL, Connection, Engine, create_engine, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from evenhand.ledger.database import (
-    ADDITIONS,
     ENDED_SESSIONS,
     HEAD,
     KINDS,
-    LEASES,
+    METADATA,
     PEOPLE,
     PERSONAL,
     SUMMARIES,
-    TREE,
-    VERSIONS,
 )
 from evenhand.ledger.guard import LOG
 from evenhand.ledger.refusals import Damaged, DatabaseAway, Invalid
@@ -99,20 +96,7 @@ def append_only_rights(role: str) -> list[str]:
     """The statements that let a role append to the ledger, and nothing else."""
     name = f'"{role}"'
     chain = ", ".join(table.name for table in KINDS.values())
-    every = f"{chain}, " + ", ".join(
-        t.name
-        for t in (
-            PEOPLE,
-            PERSONAL,
-            HEAD,
-            LEASES,
-            ENDED_SESSIONS,
-            SUMMARIES,
-            TREE,
-            VERSIONS,
-            ADDITIONS,
-        )
-    )
+    every = ", ".join(METADATA.tables)
     return [
         f"REVOKE ALL ON {every} FROM PUBLIC, {name}",
         f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {name}",
@@ -275,13 +259,8 @@ def _run(tool: str, url: str, *words: str) -> None:
         plain = URL.create(  # URL.set leaves a password as it is
             "postgresql", parts.username, None, parts.host, parts.port, parts.database, parts.query
         ).render_as_string(hide_password=False)
-        done = subprocess.run(
-            [found, f"--dbname={plain}", *words],
-            env=given,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [found, f"--dbname={plain}", *words]
+        done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
         raise Damaged(

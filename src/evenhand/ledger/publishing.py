@@ -8,7 +8,7 @@ refused.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import select, update
@@ -29,6 +29,10 @@ ACTIONS = ("kill", "revive", "rollback", "shadow", "live", "suspend", "epoch_clo
 """What operators and trainers may record; the ledger itself adds genesis, window_plan, revealed,
 restored, instance, gap_confirmed, clock_confirmed and root_rotated.
 """
+
+
+_SIGNED = ("id", "tenant", "product", "epoch", "parent", "policy", "info", "certificate", "lineage")
+"""What the signature of a policy covers, in the order of the fields of `PolicyRecord`."""
 
 
 @dataclass(frozen=True)
@@ -96,17 +100,8 @@ class PolicyRecord:
     @property
     def signed(self) -> Json:
         """What the signature covers, and what the chain holds."""
-        return {
-            "id": self.id,
-            "tenant": self.tenant,
-            "product": self.product,
-            "epoch": self.epoch,
-            "parent": self.parent,
-            "policy": self.document,
-            "info": self.info,
-            "certificate": self.certificate,
-            "lineage": self.in_lineage,
-        }
+        values = [getattr(self, name.name) for name in fields(self)]
+        return dict(zip(_SIGNED, values, strict=False))
 
     def verify(self, public_key: str) -> None:
         """Check the signature.
@@ -139,19 +134,7 @@ class PolicyRecord:
         PolicyRecord
             The policy; its signature has not been checked.
         """
-        return cls(
-            body["id"],
-            body["tenant"],
-            body["product"],
-            body["epoch"],
-            body["parent"],
-            body["policy"],
-            body["info"],
-            body["certificate"],
-            body["lineage"],
-            body["signature"],
-            seq,
-        )
+        return cls(*[*(body[name] for name in (*_SIGNED, "signature")), seq])
 
 
 @dataclass(frozen=True)
@@ -326,11 +309,8 @@ class Publication:
         if self.checkpoint is not None:
             named["checkpoint"] = canonical_digest(self.checkpoint)
         self._require_turn(transaction)
-        known = set(
-            transaction.connection.execute(
-                select(MODELS.c.sha256).where(MODELS.c.sha256.in_(list(self.models)))
-            ).scalars()
-        )
+        stored = select(MODELS.c.sha256).where(MODELS.c.sha256.in_(list(self.models)))
+        known = set(transaction.connection.scalars(stored))
         for sha256 in sorted(self.models.keys() - known):  # each model is stored once
             transaction.append("model", {"sha256": sha256, "model": self.models[sha256]})
         if self.checkpoint is not None:
@@ -422,7 +402,7 @@ def acquire(transaction: Transaction, name: str, holder: str, seconds: float) ->
     rows = transaction.rows(select(LEASES).where(LEASES.c.name == name))
     expires = transaction.now + seconds
     if not rows:
-        transaction.insert(LEASES, (name, holder, 1, expires))
+        transaction.pending[LEASES].append((name, holder, 1, expires))
         return Lease(name, holder, 1, expires)
     held = rows[0]
     alive = held.expires > transaction.now
@@ -460,15 +440,6 @@ def require_action(
             f"policy {policy} was published without a certificate; "
             "only a certified one can be returned to."
         )
-
-
-def append_event(
-    transaction: Transaction, action: str, by: str, note: str = "", **about: object
-) -> int:
-    """Append an event; `about` may have a tenant, a product, a policy and info."""
-    nothing: Json = {"tenant": None, "product": None, "policy": None, "info": {}}
-    body = {"action": action, "by": by, "note": note, **nothing, **about}
-    return transaction.append("event", body)
 
 
 def active(policies: Sequence[PolicyRecord], events: Sequence[Event]) -> Active | None:

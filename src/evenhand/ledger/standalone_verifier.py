@@ -271,9 +271,7 @@ class State:
 
 
 def check(
-    rows: Iterable[dict[str, Any]],
-    secrets: dict[str, bytes],
-    erased: frozenset[int] = frozenset(),
+    rows: Iterable[dict[str, Any]], secrets: dict[str, bytes], erased: frozenset[int] = frozenset()
 ) -> Findings:
     """Every law on every row.
 
@@ -281,11 +279,10 @@ def check(
     """
     findings, state = Findings(), State(secrets, erased)
     for row in rows:
+        check_place(row, state, findings)
         if "kind" not in row:
-            check_hidden(row, state, findings)
             continue
         seq, kind, body = row["seq"], row["kind"], row["body"]
-        check_place(row, state, findings)
         # the laws of the kinds that have some
         broken: Iterable[str] = ()
         if kind == "window":
@@ -313,29 +310,26 @@ def check(
 
 
 def check_place(row: dict[str, Any], state: State, findings: Findings) -> None:
-    """No row is missing, changed or out of order, and time does not run backwards."""
+    """No row is missing, changed or out of order, and time does not run backwards.
+
+    A row of another tenant is given by its hash alone, and keeps its place. That the hash is the
+    ledger's is said by the signed list of a pack.
+    """
     seq = row["seq"]
     findings.rows += 1
     if seq != state.seq + 1:
         findings.refuse(seq, f"row {state.seq + 1} was expected here")
+    state.seq = seq
+    if "kind" not in row:
+        findings.hidden += 1
+        state.previous = bytes.fromhex(row["hash"])
+        return
     if row["at"] < state.at:
         findings.refuse(seq, "its time is before that of the row before")
-    state.previous = link(state.previous, row)
+    state.at, state.previous = row["at"], link(state.previous, row)
     if state.previous.hex() != row["hash"]:
         findings.refuse(seq, "its hash is not that of its content")
         state.previous = bytes.fromhex(row["hash"])
-    state.seq, state.at = seq, row["at"]
-
-
-def check_hidden(row: dict[str, Any], state: State, findings: Findings) -> None:
-    """A row of another tenant, given by its hash alone: it keeps its place. That the hash is the
-    ledger's is said by the signed list of a pack.
-    """
-    findings.rows += 1
-    findings.hidden += 1
-    if row["seq"] != state.seq + 1:
-        findings.refuse(row["seq"], f"row {state.seq + 1} was expected here")
-    state.seq, state.previous = row["seq"], bytes.fromhex(row["hash"])
 
 
 def hashes_of(path: Path) -> tuple[int, str]:
@@ -345,6 +339,12 @@ def hashes_of(path: Path) -> tuple[int, str]:
         digest.update(bytes.fromhex(row["hash"]))
         number += 1
     return number, digest.hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_window(seq: int, body: dict[str, Any], state: State, findings: Findings) -> None:
@@ -784,10 +784,7 @@ def check_pack(export: Path, path: Path, public_key: str | None, findings: Findi
     for name, expected in sorted(listed["files"].items()):
         if name not in beside:
             findings.refuse(0, f"the file {name} of the pack is missing")
-            continue
-        with (folder / name).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
+        elif file_hash(folder / name) != expected:
             findings.refuse(0, f"the file {name} is not the one that the pack was signed with")
     if export.resolve().parent != folder.resolve() or export.name not in listed["files"]:
         findings.refuse(0, f"the export {export.name} is not the one of this pack")

@@ -29,11 +29,9 @@ from email.message import Message
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from sqlalchemy import select, union_all
-
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
-from evenhand.ledger.database import KINDS
+from evenhand.ledger.chain import row_hashes
 from evenhand.ledger.guard import LOG, SystemClock
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.merkle import MerkleTree
@@ -174,7 +172,9 @@ def stamped(entry: Json, token: bytes, root: Path, nonce: int | None = None) -> 
         )
         for raw in response.signed_data.certificates:
             certificate = x509.load_der_x509_certificate(raw)
-            if certificate.issuer != certificate.subject and _is_authority(certificate):
+            values = [extension.value for extension in certificate.extensions]
+            authority = any(isinstance(v, x509.BasicConstraints) and v.ca for v in values)
+            if authority and certificate.issuer != certificate.subject:
                 builder = builder.add_intermediate_certificate(certificate)
         builder = builder if nonce is None else builder.nonce(nonce)
         builder.build().verify_message(response, canonical(entry).encode())
@@ -184,15 +184,6 @@ def stamped(entry: Json, token: bytes, root: Path, nonce: int | None = None) -> 
             hint="check the certificate of the authority.",
         ) from error
     return float(response.tst_info.gen_time.timestamp())
-
-
-def _is_authority(certificate: Any) -> bool:
-    from cryptography import x509
-
-    try:
-        return bool(certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca)
-    except x509.ExtensionNotFound:
-        return False
 
 
 @dataclass
@@ -309,10 +300,9 @@ class HeadWitnesses:
     def _compare(self, name: str, newest: Json) -> None:
         """The newest entry of a witness must be in the chain."""
         seq = int(newest["seq"])
-        stored = union_all(*(select(t.c.hash).where(t.c.seq == seq) for t in KINDS.values()))
         with self.ledger.store.reader.connect() as connection:
-            found = connection.execute(stored).scalar()
-        if found is None or bytes(found).hex() != newest["hash"]:
+            found = row_hashes(connection, seq - 1, seq).get(seq)
+        if found is None or found.hex() != newest["hash"]:
             # what a witness saw before a restore that is on record is not there, as everybody knows
             known = any(
                 e.action == "restored" and e.at >= newest["at"] for e in self.ledger.events()
@@ -390,12 +380,9 @@ def entry_of(ledger: Ledger, tree: MerkleTree, after: int) -> Json:
     signed = ledger.signed_head()
     last = signed.head.seq
     first = max(after, last - MOST_ROWS)
-    between = (
-        select(t.c.seq, t.c.hash).where(t.c.seq > first, t.c.seq <= last) for t in KINDS.values()
-    )
     with ledger.store.reader.connect() as connection:
-        rows = sorted((r.seq, bytes(r.hash)) for r in connection.execute(union_all(*between)))
-    prefixes = b"".join(digest[:PREFIX] for _, digest in rows)
+        hashes = row_hashes(connection, first, last)
+    prefixes = b"".join(hashes[seq][:PREFIX] for seq in sorted(hashes))
     return {
         **signed.to_json(),
         "after": first,
@@ -441,7 +428,17 @@ def _entries_in(name: str, text: str) -> list[Json]:
         except ValueError as error:
             LOG.warning("%s holds no entry of a witness: %s", name, error)
             return []
-    found = {number: _entry(line) for number, line in enumerate(lines, 1) if line.strip()}
+    found = {}
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                entry = json.loads(line)
+            except (ValueError, RecursionError):
+                entry = None
+            entry = entry if isinstance(entry, dict) else {}
+            head = isinstance(entry.get("seq"), int) and isinstance(entry.get("hash"), str)
+            known = head or ("seq" not in entry and "checkpoint" in entry)
+            found[number] = entry if known else None
     torn = [number for number, entry in found.items() if entry is None]
     if torn:
         named = ", ".join(map(str, torn[:20])) + (", ..." if len(torn) > 20 else "")
@@ -451,18 +448,6 @@ def _entries_in(name: str, text: str) -> list[Json]:
             *(name, len(torn), len(found), named),
         )
     return [entry for entry in found.values() if entry is not None]
-
-
-def _entry(line: str) -> Json | None:
-    """The entry in a line, if there is one: a head, or a checkpoint."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict):
-        return None
-    head = isinstance(found.get("seq"), int) and isinstance(found.get("hash"), str)
-    return found if head or ("seq" not in found and "checkpoint" in found) else None
 
 
 def witness_of(table: Mapping[str, Any]) -> Witness:

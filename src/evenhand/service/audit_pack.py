@@ -4,7 +4,6 @@ with which chance, and what became of it; and decisions in the formats of other 
 
 import contextlib
 import csv
-import hashlib
 import json
 import os
 import re
@@ -77,50 +76,37 @@ def pack(
     target.mkdir(mode=0o700)
     every = ledger.history(*product.names, usable_only=False, maturity=product.maturity)
     rows = [row for row in every if period.holds(row.at)]
-    secrets = {} if reveal_by is None else _revealed(ledger, reveal_by)
+    secrets: dict[str, str] = {}
+    for window in ledger.windows() if reveal_by is not None else ():
+        with contextlib.suppress(TooEarly):  # the window still decides
+            secrets[window.name] = ledger.reveal(window.name, str(reveal_by)).hex()
     export(ledger, target / "ledger.jsonl", opened=("who",), tenant=product.tenant)
     overrides = [row for row in rows if row.overruled]
     _write_csv(target / "decisions.csv", DECISION_COLUMNS, map(_decision, rows))
     _write_csv(target / "overrides.csv", DECISION_COLUMNS, map(_decision, overrides))
     _write_csv(target / "overruled.csv", OVERRULED_COLUMNS, overruled(rows))
     _write_csv(target / "selection.csv", SELECTION_COLUMNS, selection(rows))
-    events = [asdict(event) for event in ledger.events(*product.names) if period.holds(event.at)]
-    windows = [
-        {**asdict(window), "revealed": window.name in secrets} for window in ledger.windows()
-    ]
+    windows = [{**asdict(one), "revealed": one.name in secrets} for one in ledger.windows()]
     documents: dict[str, object] = {
         "head.json": ledger.signed_head().to_json(),
         "policies.json": policies_json(ledger, product),
         "certificates.json": _certificates(ledger, product, period),
         "randomisation.json": {"law": DRAW_LAW, "windows": windows},
         "secrets.json": secrets,
-        "events.json": events,
+        "events.json": [asdict(e) for e in ledger.events(*product.names) if period.holds(e.at)],
     }
     for name, document in documents.items():
         _write_json(target / name, document)
     _write_text(target / "verifier.py", Path(standalone_verifier.__file__).read_text("utf-8"))
     readme = (Path(__file__).parent / "pages" / "pack-readme.md").read_text(encoding="utf-8")
-    filled = readme.format(
-        product=product.name, tenant=product.tenant, decisions=len(rows), as_drawn=AS_DRAWN
-    )
+    names: Json = {"product": product.name, "tenant": product.tenant}
+    filled = readme.format(**names, decisions=len(rows), as_drawn=AS_DRAWN)
     _write_text(target / "README.md", filled)
     number, hashes = standalone_verifier.hashes_of(target / "ledger.jsonl")
-    listed: Json = {"tenant": product.tenant, "product": product.name, "rows": number}
-    listed |= {"hashes": hashes, "public_key": ledger.keyring.public_key, "files": {}}
-    for file in sorted(target.iterdir()):
-        with file.open("rb") as content:
-            listed["files"][file.name] = hashlib.file_digest(content, "sha256").hexdigest()
+    listed = {**names, "rows": number, "hashes": hashes, "public_key": ledger.keyring.public_key}
+    listed["files"] = {one.name: standalone_verifier.file_hash(one) for one in target.iterdir()}
     _write_json(target / "pack.json", {**listed, "signature": ledger.keyring.sign(listed)})
     return target
-
-
-def _revealed(ledger: Ledger, by: str) -> dict[str, str]:
-    """The secrets of the windows that have ended, revealed in this person's name."""
-    secrets: dict[str, str] = {}
-    for window in ledger.windows():
-        with contextlib.suppress(TooEarly):  # the window still decides
-            secrets[window.name] = ledger.reveal(window.name, by).hex()
-    return secrets
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ content policy allows no inline script or style.
 """
 
 import asyncio
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,26 +14,235 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
-from evenhand.ledger import Invalid, Wanted, list_decisions
+from evenhand.fairness.certificate import Certificate, plain_label
+from evenhand.ledger import (
+    RULES,
+    CertificateRow,
+    Counts,
+    Event,
+    Invalid,
+    Policy,
+    Wanted,
+    list_decisions,
+)
 from evenhand.ledger.decision_list import OUTCOMES_LISTED
-from evenhand.service.dashboard_data import Deciding, PublishedPolicy, read_dashboard
-from evenhand.service.explanations import AS_DRAWN, explain
+from evenhand.ledger.publishing import active
+from evenhand.service.decider import ActivePolicy, Decider
+from evenhand.service.explanations import AS_DRAWN, explain, mark_of_older_rules
 from evenhand.service.keys import SESSION_SECONDS
 from evenhand.service.problems import ProblemError
 from evenhand.service.settings import DAY, Product
-from evenhand.service.state import Service
+from evenhand.service.state import SMALLEST_GROUP, OverruledLine, ProductCounts, Service
 from evenhand.service.threads import Found, Given
 
 ROUTER = APIRouter(include_in_schema=False)
 PAGES = Path(__file__).parent / "pages"
 COOKIE = "evenhand_session"
+MOST_CHANGES = 300
+"""Changes of who decides that are drawn."""
+
+State = Literal[
+    "broken", "killed", "uncertified", "suspended", "shadow", "older rules", "learning", "certified"
+]
+
+
+# what is shown, read from the ledger as one record; groups of fewer than SMALLEST_GROUP people are
+# not named in it
+
+
+@dataclass(frozen=True)
+class GroupLine:
+    """One group: how many people, and how many of them were accepted."""
+
+    name: str
+    people: int
+    accepted: int
+
+    @property
+    def rate(self) -> float:
+        """The share that was accepted."""
+        return self.accepted / self.people
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """Who decides from a time on: rules that were learned, accepting everybody (the audit coin),
+    rejecting everybody. The three add up to 1.
+    """
+
+    at: float
+    learned: float
+    audit: float
+    rejecting: float
+
+    @classmethod
+    def of(cls, at: float, policy: Policy) -> "Deciding":
+        """Read from a policy."""
+        # from the document: nothing is loaded for it
+        parts = policy.document["parts"]
+        constants = {
+            accept: sum(
+                part["weight"]
+                for part in parts
+                if part["hypothesis"] == {"kind": "constant", "accept": accept}
+            )
+            for accept in (True, False)
+        }
+        audit, rejecting = constants[True], constants[False]
+        return cls(at, max(1.0 - audit - rejecting, 0.0), audit, rejecting)
+
+
+def who_decided(
+    policies: Sequence[Policy], events: Sequence[Event], certified: Sequence[CertificateRow]
+) -> tuple[Deciding, ...]:
+    """What was in force, from each change on: publications, rollbacks and the kill switch."""
+    published = {row.epoch: row.at for row in certified}
+    changes = [(p.seq, published[p.epoch]) for p in policies if p.in_lineage]
+    changes += [(e.seq, e.at) for e in events if e.action in ("kill", "revive", "rollback")]
+    found: list[Deciding] = []
+    for seq, at in sorted(changes)[-MOST_CHANGES:]:
+        before = [policy for policy in policies if policy.seq <= seq]
+        force = active([*before], [event for event in events if event.seq <= seq])
+        if force is not None:
+            found.append(Deciding.of(at, force.policy))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class PublishedPolicy:
+    """A policy of the past: when it was published, the widest interval of its gaps, its weights
+    (they add up to 1), and the people behind its certificate.
+    """
+
+    at: float
+    epoch: int
+    rules: int
+    lower: float
+    upper: float
+    learned: float
+    audit: float
+    rejecting: float
+    people: int
+
+    @classmethod
+    def of(cls, policy: Policy, row: CertificateRow) -> "PublishedPolicy":
+        """Read from the policy and its certificate."""
+        gaps, window = row.document["gaps"], row.document["window"]
+        parts = Deciding.of(row.at, policy)
+        return cls(
+            at=row.at,
+            epoch=policy.epoch,
+            rules=policy.rules,
+            lower=min((gap["low"] for gap in gaps), default=0.0),
+            upper=max((gap["high"] for gap in gaps), default=0.0),
+            learned=parts.learned,
+            audit=parts.audit,
+            rejecting=parts.rejecting,
+            people=max(window[1] - window[0], 0),
+        )
+
+
+@dataclass(frozen=True)
+class DashboardData:
+    """Everything on the page of a product; `newest` is what the newest policy says of itself, and
+    `booked` the sum of its bookings, whatever decides at the moment.
+    """
+
+    broken: str | None
+    active: ActivePolicy
+    certificate: Certificate | None
+    older_rules: Json
+    gaps: tuple[str, ...]
+    counts: Counts
+    overruled: tuple[OverruledLine, ...]
+    groups: tuple[GroupLine, ...]
+    hidden: bool
+    history: tuple[PublishedPolicy, ...]
+    deciding: tuple[Deciding, ...]
+    newest: Json
+    booked: float
+    drift: tuple[Json, ...]
+    notes: tuple[str, ...]
+    events: tuple[Event, ...]
+    now: float
+
+    @property
+    def state(self) -> State:
+        """What the traffic light is about."""
+        if self.broken is not None:
+            return "broken"
+        if self.active.mode == "killed":
+            return "killed"
+        if self.certificate is None:
+            return "uncertified"
+        if self.certificate.status == "suspended":
+            return "suspended"
+        if self.active.mode == "shadow":
+            return "shadow"
+        if self.active.policy.rules < RULES:
+            return "older rules"
+        return "learning" if self.active.learned_weight == 0.0 else "certified"
+
+
+def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) -> DashboardData:
+    """Read the ledger once."""
+    ledger, names = decider.ledger, product.names
+    counts.refresh()
+    in_force, certificates = decider.active(product), ledger.certificates(*names)
+    rows = {row.epoch: row for row in certificates}
+    issued = rows.get(in_force.policy.epoch)
+    certificate = None if issued is None else Certificate.from_json(issued.document)
+    policies, events = ledger.policies(*names), ledger.events(*names)
+    lineage = [policy for policy in policies if policy.in_lineage]
+    newest = lineage[-1].info if lineage else {}
+    shown = {str(plain_label(group)) for group in counts.shown}
+    gaps = () if certificate is None else certificate.gaps
+    mark = {} if certificate is None else mark_of_older_rules(ledger, product, in_force.policy)
+    return DashboardData(
+        broken=ledger.broken,
+        active=in_force,
+        certificate=certificate,
+        older_rules=mark,
+        gaps=tuple(g.describe() for g in gaps if {str(g.group), str(g.reference)} <= shown),
+        counts=ledger.counts(*names),
+        overruled=counts.overruled_lines(counts.shown),
+        groups=tuple(GroupLine(str(g), counts.people[g], counts.accepted[g]) for g in counts.shown),
+        hidden=any(0 < n < SMALLEST_GROUP for g, n in counts.people.items() if g is not None),
+        history=tuple(PublishedPolicy.of(policy, rows[policy.epoch]) for policy in lineage),
+        deciding=who_decided(policies, events, certificates),
+        newest=newest,
+        booked=math.fsum(one["share"] for one in newest.get("delta", ())),
+        drift=tuple(
+            {**one, "share_of_alarm": one["evidence"] / one["alarm_at"]}
+            for one in newest.get("drift", ())
+            if one["people"] >= SMALLEST_GROUP
+        ),
+        notes=tuple(_without_small_groups(note, shown) for note in newest.get("notes", ())),
+        events=tuple(events[-8:][::-1]),
+        now=ledger.clock(),
+    )
+
+
+def _without_small_groups(note: str, shown: set[str]) -> str:
+    if note.startswith("outside the certificate:"):
+        return (
+            "people of groups that are not the certificate's are outside of it; "
+            "the certificate names and counts them."
+        )
+    if " group " not in note or any(f"group {group!r} " in note for group in shown):
+        return note
+    return "only constants are deployed: a group lacks people."
+
+
+# pages
 
 
 @dataclass(frozen=True)
@@ -146,6 +356,12 @@ class Visitor:
         who = "" if self.product is None else self.product.tenant
         return await self.service.looking.run(f"dashboard of {who}", work, *given, **named)
 
+    def page(self, name: str, status: int = 200, **values: object) -> Response:
+        """A page about the product that was chosen."""
+        open_to_all = self.service.settings.open_dashboard
+        mine = {"products": self.products, "product": self.product, "open": open_to_all}
+        return _page(name, status, **mine, **values)
+
 
 async def _visitor(request: Request) -> Visitor:
     service: Service = request.app.state.service
@@ -194,16 +410,13 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
     first, last = (data.history[0].at, data.history[-1].at) if data.history else (0.0, 0.0)
     last = max([last, *(one.at for one in data.deciding)])
     until, highest = max(data.now, last + 1.0), max(1.35 * product.limit, 1e-3)
-    return _page(
+    return visitor.page(
         template,
         data=data,
         gap_axes=Axes(first, until, -highest, highest),
         share_axes=Axes(first, until, 0.0, 1.0),
         as_drawn=AS_DRAWN,
-        products=visitor.products,
-        product=product,
         page="overview",
-        open=service.settings.open_dashboard,
     )
 
 
@@ -236,7 +449,7 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
         )
     except EvenhandError as refusal:
         refused = str(refusal)
-    return _page(
+    return visitor.page(
         "decisions.html",
         200 if refused is None else 422,
         listed=listed,
@@ -245,10 +458,7 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
         query=urlencode({"product": product.name, **chosen}),
         outcomes=OUTCOMES_LISTED,
         policies=policies[::-1],
-        products=visitor.products,
-        product=product,
         page="decisions",
-        open=service.settings.open_dashboard,
     )
 
 
@@ -297,16 +507,13 @@ async def decision(request: Request, visitor: Visiting) -> Response:
         explained = await visitor.look(explain, service.decider, product.tenant, key)
     except EvenhandError as refusal:
         refused = str(refusal)
-    return _page(
+    return visitor.page(
         "decision.html",
         200 if refused is None else 404,
         explanation=explained,
         refusal=refused,
-        products=visitor.products,
-        product=product,
         key=key[:200],
         page="decision",
-        open=service.settings.open_dashboard,
     )
 
 

@@ -101,12 +101,6 @@ def render(drawn: Drawn) -> bytes:
     ).encode()
 
 
-def audit_and_learned_weight(mixture: Mixture) -> tuple[float, float]:
-    """How much of a mixture accepts everybody (the audit), and how much of it is no constant."""
-    accept, reject = mixture.weight_of(ACCEPT_ALL), mixture.weight_of(REJECT_ALL)
-    return accept, max(1.0 - accept - reject, 0.0)
-
-
 @dataclass(frozen=True)
 class ActivePolicy:
     """The policy that decides about a product, loaded, with its mode and the reason for it."""
@@ -119,12 +113,12 @@ class ActivePolicy:
     @cached_property
     def audit_weight(self) -> float:
         """The weight of accepting everybody, whoever it is."""
-        return audit_and_learned_weight(self.mixture)[0]
+        return self.mixture.weight_of(ACCEPT_ALL)
 
     @property
     def learned_weight(self) -> float:
         """The weight of the rules that are no constants."""
-        return audit_and_learned_weight(self.mixture)[1]
+        return max(1.0 - self.audit_weight - self.mixture.weight_of(REJECT_ALL), 0.0)
 
 
 def verified_mixture(
@@ -420,10 +414,7 @@ class Decider:
     # deciding
 
     async def decide(
-        self,
-        tenant: str,
-        asked: Sequence[Asked],
-        still_allowed: Callable[[], None] = lambda: None,
+        self, tenant: str, asked: Sequence[Asked], still_allowed: Callable[[], None] = lambda: None
     ) -> list[Answer | EvenhandError]:
         """An answer or a refusal for each application, in their order.
 
@@ -431,12 +422,20 @@ class Decider:
         made.
         """
         if self.refresh_age > self.refresh_limit:
-            await self._refreshed()
+            try:
+                await self.current()
+            except Exception as error:
+                raise LedgerUnavailable(
+                    f"for {self.refresh_age:.0f} s this replica could not see what decides; "
+                    f"after {self.refresh_limit:g} s it refuses.",
+                    hint="ask another replica, and look at the database and the log.",
+                ) from error
         answers: dict[int, Answer | EvenhandError] = {}
         waiting: Sequence[int] = range(len(asked))
         for _ in range(TRIES):
             part = [asked[place] for place in waiting] if answers else asked
-            if any(self._has_model(tenant, name) for name in {one.product for one in part}):
+            chosen = [self.products.get((tenant, name)) for name in {one.product for one in part}]
+            if any(product is not None and product.schema is not None for product in chosen):
                 prepared = await asyncio.to_thread(self.prepare, tenant, part)  # models take time
             else:
                 prepared = self.prepare(tenant, part)
@@ -454,16 +453,6 @@ class Decider:
             await self.current()
         return [answers[place] for place in range(len(asked))]
 
-    async def _refreshed(self) -> None:
-        try:
-            await self.current()
-        except Exception as error:
-            raise LedgerUnavailable(
-                f"for {self.refresh_age:.0f} s this replica could not see what decides; "
-                f"after {self.refresh_limit:g} s it refuses.",
-                hint="ask another replica, and look at the database and the log.",
-            ) from error
-
     async def _answers(
         self, prepared: list[Question | EvenhandError]
     ) -> list[Answer | EvenhandError]:
@@ -473,10 +462,6 @@ class Decider:
             return list(found)
         answers = iter(found)
         return [one if isinstance(one, EvenhandError) else next(answers) for one in prepared]
-
-    def _has_model(self, tenant: str, name: str) -> bool:
-        product = self.products.get((tenant, name))
-        return product is not None and product.schema is not None
 
     def prepare(self, tenant: str, asked: Sequence[Asked]) -> list[Question | EvenhandError]:
         """Each application with its terms, or why it is refused.

@@ -144,9 +144,8 @@ class RequestGuard:
         exchange = _Exchange(receive, send)
         try:
             headers = dict(scope["headers"])
-            _require_once(scope, headers)
+            self._require_host(scope, headers)
             _keep_parts_whole(scope)
-            self._require_host(headers)
             most = await self._require_key(scope, headers)
             exchange.body = body = await _body(headers, receive, most)
             if body is None:
@@ -170,19 +169,11 @@ class RequestGuard:
                 document = problem("ledger-unavailable", failed, hint="try again.")
                 await problem_response(document)(scope, receive, exchange.send)
         finally:
-            self._log(scope, exchange)
-
-    def _log(self, scope: types.Scope, exchange: "_Exchange") -> None:
-        if self.service.request_log is None:
-            return
-        route = str(scope.get("evenhand.route") or getattr(scope.get("route"), "path", "-"))
-        client = scope["client"][0] if scope.get("client") else "?"
-        told = self.service.people_of_proxy.client(scope)
-        forwarded = None if told == client else told
-        seconds = time.perf_counter() - exchange.began
-        self.service.request_log.request(
-            exchange.id, scope["method"], route, exchange.status, seconds, client, forwarded
-        )
+            if self.service.request_log is not None:
+                seconds = time.perf_counter() - exchange.began
+                told = self.service.people_of_proxy.client(scope)
+                log = self.service.request_log.request
+                log(exchange.id, scope, exchange.status, seconds, told)
 
     async def _quick_answer(
         self, scope: types.Scope, headers: Mapping[bytes, bytes], body: bytes
@@ -200,7 +191,26 @@ class RequestGuard:
             scope["evenhand.route"] = scope["path"]
         return response
 
-    def _require_host(self, headers: Mapping[bytes, bytes]) -> None:
+    def _require_host(self, scope: types.Scope, headers: Mapping[bytes, bytes]) -> None:
+        """One host, which is this service, and at most one key: who sees the first of two may not
+        be who sees the second.
+        """
+        if len(headers) < len(scope["headers"]):
+            names = [name for name, _ in scope["headers"]]
+            twice = next((name for name in ONCE if names.count(name) > 1), None)
+            if twice is not None:
+                raise ProblemError(
+                    "bad-request",
+                    f"the request has several headers {twice.decode()!r}.",
+                    hint="send it once.",
+                    law="at most one",
+                )
+        if b"host" not in headers and scope.get("http_version") == "1.1":
+            raise ProblemError(
+                "bad-request",
+                "the request has no header 'host'.",
+                hint="name the service as allowed_hosts of its settings does.",
+            )
         host = headers.get(b"host", b"").decode("latin-1")
         name = host if host.endswith("]") else host.rsplit(":", 1)[0]
         if "*" not in self.hosts and name.lower() not in self.hosts:
@@ -228,26 +238,6 @@ class RequestGuard:
         if KNOWN in scope:
             scope[KNOWN]()  # the connection may take its time
         return self.max_body
-
-
-def _require_once(scope: types.Scope, headers: Mapping[bytes, bytes]) -> None:
-    """One host and at most one key: who sees the first of two may not be who sees the second."""
-    if len(headers) < len(scope["headers"]):
-        names = [name for name, _ in scope["headers"]]
-        twice = next((name for name in ONCE if names.count(name) > 1), None)
-        if twice is not None:
-            raise ProblemError(
-                "bad-request",
-                f"the request has several headers {twice.decode()!r}.",
-                hint="send it once.",
-                law="at most one",
-            )
-    if b"host" not in headers and scope.get("http_version") == "1.1":
-        raise ProblemError(
-            "bad-request",
-            "the request has no header 'host'.",
-            hint="name the service as allowed_hosts of its settings does.",
-        )
 
 
 def _keep_parts_whole(scope: types.Scope) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -16,7 +16,6 @@ from evenhand.errors import EvenhandError
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import as_rates
 from evenhand.ledger import (
-    Answer,
     GroupTold,
     Label,
     NotFound,
@@ -80,11 +79,7 @@ async def decide(body: schemas.Asked, caller: MayDecide) -> Response:
 
     Repeating it gives the same bytes, for ever; the same key with another body is a conflict.
     """
-    answer = (await _decided(caller, [body]))[0]
-    if isinstance(answer, EvenhandError):
-        raise answer
-    replayed = {"Evenhand-Replayed": str(answer.replayed).lower()}
-    return Response(answer.body, media_type=JSON, headers=replayed)
+    return await _decided(caller, [body])
 
 
 @ROUTER.post("/v1/decisions/batch", tags=["deciding"], response_model=schemas.AnsweredMany)
@@ -92,20 +87,12 @@ async def decide_many(body: schemas.AskedMany, caller: MayDecide) -> Response:
     """Decide about up to 1,000 in one transaction: answers and problems, in the order of the
     request.
     """
-    return _batch(await _decided(caller, body.decisions))
-
-
-def _batch(answers: Sequence[Answer | EvenhandError]) -> Response:
-    parts = [
-        canonical(refusal_problem(one)).encode() if isinstance(one, EvenhandError) else one.body
-        for one in answers
-    ]
-    return Response(b'{"decisions":[' + b",".join(parts) + b"]}", media_type=JSON)
+    return await _decided(caller, body.decisions, many=True)
 
 
 async def _decided(
-    caller: Caller, asked: Sequence[schemas.AnyAsked]
-) -> list[Answer | EvenhandError]:
+    caller: Caller, asked: Sequence[schemas.AnyAsked], *, many: bool = False
+) -> Response:
     began, metrics = time.perf_counter(), caller.service.metrics.of[caller.tenant]
     still_allowed = partial(caller.service.key_guard.require_valid, caller.key)
     answers = await caller.service.decider.decide(caller.tenant, asked, still_allowed)
@@ -120,38 +107,33 @@ async def _decided(
             drawn[answer.drawn.mode, "true" if answer.drawn.accept else "false"] += 1
     for labels, times in drawn.items():
         metrics.decisions.labels(*labels).inc(times)
-    return answers
-
-
-async def _decide_quickly(caller: Caller, body: bytes) -> Response | None:
-    """`decide` without FastAPI and pydantic, for what is plainly sound."""
-    asked = schemas.read_quickly(body)
-    if asked is None or "decide" not in caller.key.scopes:
-        return None
-    try:
-        answer = (await _decided(caller, [asked]))[0]
-    except EvenhandError as refusal:
-        answer = refusal
+    if many:
+        parts = [
+            canonical(refusal_problem(one)).encode() if isinstance(one, EvenhandError) else one.body
+            for one in answers
+        ]
+        return Response(b'{"decisions":[' + b",".join(parts) + b"]}", media_type=JSON)
+    (answer,) = answers
     if isinstance(answer, EvenhandError):
         return problem_response(refusal_problem(answer))
     replayed = {"Evenhand-Replayed": "true" if answer.replayed else "false"}
     return Response(answer.body, media_type=JSON, headers=replayed)
 
 
-async def _decide_many_quickly(caller: Caller, body: bytes) -> Response | None:
-    """`decide_many`, in the same way."""
-    asked = schemas.read_many_quickly(body)
+async def _decide_quickly(caller: Caller, body: bytes, *, many: bool = False) -> Response | None:
+    """`decide` or `decide_many` without FastAPI and pydantic, for what is plainly sound."""
+    asked = schemas.read_quickly(body, many=many)
     if asked is None or "decide" not in caller.key.scopes:
         return None
     try:
-        return _batch(await _decided(caller, asked))
+        return await _decided(caller, asked, many=many)
     except EvenhandError as refusal:
         return problem_response(refusal_problem(refusal))
 
 
 QUICK: QuickRoutes = {
     ("POST", "/v1/decisions"): _decide_quickly,
-    ("POST", "/v1/decisions/batch"): _decide_many_quickly,
+    ("POST", "/v1/decisions/batch"): partial(_decide_quickly, many=True),
 }
 """The routes that are asked most, answered before FastAPI if the body is plainly sound."""
 
@@ -272,11 +254,7 @@ async def health_ready(request: Request) -> Response:
     return problem_response(document)
 
 
-@ROUTER.get(
-    "/metrics",
-    tags=["looking"],
-    response_class=PlainTextResponse,
-)
+@ROUTER.get("/metrics", tags=["looking"], response_class=PlainTextResponse)
 async def metrics(caller: MayAudit) -> Response:
     """Prometheus' text format."""
     service = caller.service
@@ -441,34 +419,35 @@ async def head(caller: MayAudit) -> Json:
 # operating: one call each, all on record
 
 
-@ROUTER.post("/v1/kill", tags=["operating"], responses=refuses(404, 409))
-async def kill(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """A constant policy at once: the product's fallback, or `constant`."""
-    return await _operated(caller, body, "kill")
+SWITCHES: Mapping[Action, str] = {
+    "kill": "A constant policy at once: the product's fallback, or `constant`.",
+    "revive": "The kill switch off.",
+    "rollback": "Back to an earlier certified policy: `policy`, or the last one before the "
+    "present.",
+    "shadow": "Decide and log, do not act.",
+    "live": "Shadow mode off.",
+}
 
 
-@ROUTER.post("/v1/revive", tags=["operating"], responses=refuses(404, 409))
-async def revive(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """The kill switch off."""
-    return await _operated(caller, body, "revive")
+def _add_switch(action: Action) -> None:
+    @ROUTER.post(
+        f"/v1/{action}",
+        name=action,
+        description=SWITCHES[action],
+        tags=["operating"],
+        responses=refuses(404, 409),
+    )
+    async def switch(body: schemas.Operation, caller: MayAdmin) -> Json:
+        decider = caller.service.decider
+        product = decider.product(caller.tenant, body.product)
+        operate = partial(decider.operate, product, action, **caller.signed(body))
+        return _active_json(
+            await caller.operate(operate, policy=body.policy, constant=body.constant)
+        )
 
 
-@ROUTER.post("/v1/rollback", tags=["operating"], responses=refuses(404, 409))
-async def rollback(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """Back to an earlier certified policy: `policy`, or the last one before the present."""
-    return await _operated(caller, body, "rollback")
-
-
-@ROUTER.post("/v1/shadow", tags=["operating"], responses=refuses(404, 409))
-async def shadow(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """Decide and log, do not act."""
-    return await _operated(caller, body, "shadow")
-
-
-@ROUTER.post("/v1/live", tags=["operating"], responses=refuses(404, 409))
-async def live(body: schemas.Operation, caller: MayAdmin) -> Json:
-    """Shadow mode off."""
-    return await _operated(caller, body, "live")
+for _action in SWITCHES:
+    _add_switch(_action)
 
 
 @ROUTER.post("/v1/train", tags=["operating"], responses=refuses(404, 409))
@@ -479,14 +458,6 @@ async def train(body: schemas.Operation, caller: MayAdmin) -> Json:
     await service.training.run(caller.key.id, service.trainer(product).close)
     await service.decider.current()
     return _active_json(service.decider.active(product))
-
-
-async def _operated(caller: Caller, body: schemas.Operation, action: Action) -> Json:
-    decider = caller.service.decider
-    product = decider.product(caller.tenant, body.product)
-    switch = partial(decider.operate, product, action, **caller.signed(body))
-    switched = partial(switch, policy=body.policy, constant=body.constant)
-    return _active_json(await caller.operate(switched))
 
 
 def _active_json(active: ActivePolicy) -> Json:

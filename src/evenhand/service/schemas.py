@@ -66,17 +66,19 @@ PathText = Annotated[str, AfterValidator(unquote)]
 ProductName = Annotated[str, Field(max_length=200)]
 
 
-def _numbers_by_name(least: int, most: int) -> WithJsonSchema:
-    """What pydantic would say of such an object leaves names that break the law unbound."""
-    return WithJsonSchema(
+NumbersByGroup = Annotated[
+    dict[Name, Number],
+    Field(min_length=2, max_length=10),
+    WithJsonSchema(
         {
             "type": "object",
             "propertyNames": {"minLength": 1, "maxLength": 200, "pattern": PRINTABLE},
             "additionalProperties": {"type": "number", "minimum": -1e300, "maximum": 1e300},
-            "minProperties": least,
-            "maxProperties": most,
+            "minProperties": 2,
+            "maxProperties": 10,
         }
-    )
+    ),
+]
 
 
 LONGEST_TEXT = 10_000
@@ -207,23 +209,13 @@ AnyAsked = Asked | QuickAsked
 _one, _many = msgspec.json.Decoder(QuickAsked).decode, msgspec.json.Decoder(_QuickAskedMany).decode
 
 
-def read_quickly(body: bytes) -> QuickAsked | None:
-    """An application; None if it is not plainly sound, and pydantic has to say why."""
+def read_quickly(body: bytes, *, many: bool = False) -> list[QuickAsked] | None:
+    """What is asked, one or many; None if it is not plainly sound, whatever is wrong with it."""
     try:
-        asked = _one(body)
+        asked = _many(body).decisions if many else [_one(body)]
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    return asked if asked.sound else None
-
-
-def read_many_quickly(body: bytes) -> list[QuickAsked] | None:
-    """A batch, in the same way."""
-    try:
-        asked = _many(body).decisions
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return None
-    sound = 0 < len(asked) <= MOST and all(one.sound for one in asked)
-    return asked if sound else None
+    return asked if 0 < len(asked) <= MOST and all(one.sound for one in asked) else None
 
 
 class Answered(BaseModel):
@@ -344,11 +336,7 @@ class LaunchQuestion(Body):
     """What is known about the people who will come."""
 
     product: Name
-    group_shares: Annotated[
-        dict[Name, Number], Field(min_length=2, max_length=10), _numbers_by_name(2, 10)
-    ]
-    bad_rates: Annotated[
-        dict[Name, Number], Field(min_length=2, max_length=10), _numbers_by_name(2, 10)
-    ]
+    group_shares: NumbersByGroup
+    bad_rates: NumbersByGroup
     auc: Annotated[Number, Field(gt=0.5, lt=1)]
     horizon: Annotated[int, Field(ge=1000, le=200_000)]

@@ -30,8 +30,8 @@ from evenhand.ledger.database import EVENTS, open_store
 from evenhand.service.connections import HEAD_SECONDS, Connection, Crowd, DrainingServer
 from evenhand.service.decider import render
 from evenhand.service.keys import KeyStore, LedgerKeys
+from evenhand.service.monitoring import RequestLog, log_as_json
 from evenhand.service.request_guard import RequestGuard
-from evenhand.service.request_log import RequestLog, log_as_json
 from evenhand.service.settings import DAY, Settings
 from evenhand.service.state import LOG
 
