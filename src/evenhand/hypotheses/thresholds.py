@@ -312,11 +312,11 @@ class _BoundThresholds(EnumeratedRows):
     column: int
     columns: int
 
-    def sums(self, channels: FloatArray) -> FloatArray:
-        return self.cuts.totals(channels)
-
     def hypothesis(self, member: int) -> Hypothesis:
         return self.cuts.rule(member, lambda value: Threshold(self.column, value, self.columns))
+
+    def sums(self, channels: FloatArray) -> FloatArray:
+        return self.cuts.totals(channels)
 
 
 @dataclass(frozen=True, eq=False)
