@@ -42,8 +42,8 @@ def cut_arguments(draw):
         draw.integers(0, bins, (rows, columns)).astype(kind), order=draw.choice(["C", "F"])
     )
     starts = np.concatenate([[0], np.cumsum(bins)])
-    sides = (np.full((channels, starts[-1] - columns), -7.0) for _ in range(2))
-    return codes, starts, hard_numbers(draw, (channels, rows)), np.empty(channels), *sides
+    totals = np.full((channels, 2 + 2 * (starts[-1] - columns)), -7.0)
+    return codes, starts, hard_numbers(draw, (channels, rows)), totals
 
 
 def score_arguments(draw):

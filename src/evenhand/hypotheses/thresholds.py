@@ -312,11 +312,11 @@ class _BoundThresholds(EnumeratedRows):
     column: int
     columns: int
 
-    def sums(self, channels: FloatArray) -> FloatArray:
-        return self.cuts.totals(channels)
-
     def hypothesis(self, member: int) -> Hypothesis:
         return self.cuts.rule(member, lambda value: Threshold(self.column, value, self.columns))
+
+    def sums(self, channels: FloatArray) -> FloatArray:
+        return self.cuts.totals(channels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,15 +414,9 @@ class Stumps(HypothesisClass):
         return _BoundStumps(len(rows), codes, starts, np.concatenate(edges))
 
 
-def _cut_totals(
-    codes: Codes,
-    starts: IntArray,
-    channels: FloatArray,
-    everybody: FloatArray,
-    above: FloatArray,
-    below: FloatArray,
-) -> None:
+def _cut_totals(codes: Codes, starts: IntArray, channels: FloatArray, totals: FloatArray) -> None:
     """bincount adds from 0 in the order of rows, as the loop does."""
+    above, below = np.split(totals[:, 2:], 2, axis=1)
     for j in range(codes.shape[1]):
         code, low, high = codes[:, j].astype(np.intp), starts[j], starts[j + 1]
         cuts = slice(low - j, high - j - 1)
@@ -430,24 +424,18 @@ def _cut_totals(
             sums = np.bincount(code, channel, high - low)
             from_each_on = np.cumsum(sums[::-1])[::-1]
             if j == 0:
-                everybody[c] = from_each_on[0]
+                totals[c, 0] = from_each_on[0]
             above[c, cuts] = from_each_on[1:]
             below[c, cuts] = np.cumsum(sums[:-1])
 
 
 @compiled(_cut_totals)
-def cut_totals(
-    codes: Codes,
-    starts: IntArray,
-    channels: FloatArray,
-    everybody: FloatArray,
-    above: FloatArray,
-    below: FloatArray,
-) -> None:
-    """For each of one or two channels c: above[c] = its sum over rows with codes >= b for each
-    column and b >= 1, below[c] that of codes < b in the same order, everybody[c] that of all rows.
+def cut_totals(codes: Codes, starts: IntArray, channels: FloatArray, totals: FloatArray) -> None:
+    """For each of one or two channels c: totals[c, 0] = its sum over all rows; from 2 on, that over
+    rows with codes >= b for each column and b >= 1; then that of codes < b in the same order.
     """
-    pair = len(channels) == 2
+    pair, cuts = len(channels) == 2, totals.shape[1] // 2 - 1
+    above, below = totals[:, 2 : 2 + cuts], totals[:, 2 + cuts :]
     for j in range(codes.shape[1]):
         low, high = starts[j], starts[j + 1]
         sums = np.zeros((high - low, len(channels)))  # of each code; a pair lies side by side
@@ -462,7 +450,7 @@ def cut_totals(
                 total += sums[at, c]
                 above[c, low - j + at - 1] = total
             if j == 0:
-                everybody[c] = total + sums[0, c]
+                totals[c, 0] = total + sums[0, c]
             total = 0.0
             for at in range(1, high - low):
                 total += sums[at - 1, c]
@@ -489,9 +477,7 @@ class _BoundStumps(EnumeratedRows):
         out = np.empty((len(channels), 2 + 2 * cuts))
         out[:, 1] = 0.0
         for c in range(0, len(channels), 2):
-            pair, totals = channels[c : c + 2], out[c : c + 2]
-            sides = (totals[:, 2 : 2 + cuts], totals[:, 2 + cuts :])
-            cut_totals(self.codes, self.starts, pair, totals[:, 0], *sides)
+            cut_totals(self.codes, self.starts, channels[c : c + 2], out[c : c + 2])
         return out
 
     def hypothesis(self, member: int) -> Hypothesis:
