@@ -339,24 +339,6 @@ class LabelledSample(Brief):
         """The distinct groups in ascending order (by text where they cannot be compared)."""
         return distinct_groups(self.group[self.weight > 0].tolist())
 
-    def problem(
-        self, false_accept: float | FloatArray = 1.0, false_reject: float | FloatArray = 1.0
-    ) -> "CostSensitiveProblem":
-        """What decisions about these people cost, whose outcomes are all known.
-
-        Parameters
-        ----------
-        false_accept, false_reject : float or array
-            As in `Prices`.
-
-        Returns
-        -------
-        CostSensitiveProblem
-            The same rows with their costs.
-        """
-        prices = Prices(false_accept, false_reject)
-        return prices.problem(self.features, self.group, self.label)
-
     def require_two_groups(self) -> None:
         """Refuse a sample with one group: a gap needs two.
 

@@ -15,7 +15,14 @@ from evenhand.fairness.rates import RATES, Rate
 from evenhand.hypotheses import CLASSES, ScoreThresholds
 from evenhand.tables import READING, LabelledFrame, Misleading, Table, misleading, read_table
 from evenhand.tables.column import DATES
-from evenhand.words import BoolArray, CostSensitiveProblem, FloatArray, GroupArray, LabelledSample
+from evenhand.words import (
+    BoolArray,
+    CostSensitiveProblem,
+    FloatArray,
+    GroupArray,
+    LabelledSample,
+    Prices,
+)
 
 
 class RegistryName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
@@ -351,7 +358,7 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
     per_group = request.kind == "thresholds" and request.group_use == "decide"
     return TableProblem(
         source=Path(request.data).name,
-        problem=sample.problem(**costs),
+        problem=Prices(**costs).problem(sample.features, sample.group, sample.label),
         sample=sample,
         hypotheses=ScoreThresholds(per_group=True) if per_group else CLASSES[request.kind](),
         kind=request.kind,

@@ -21,6 +21,7 @@ from evenhand.words import (
     GroupArray,
     IntArray,
     LabelledSample,
+    Prices,
 )
 
 MOST_CATEGORIES = 50
@@ -358,7 +359,7 @@ class Table:
     @property
     def problem(self) -> CostSensitiveProblem:
         """The same rows with the price 1 for every error."""
-        return self.sample.problem()
+        return Prices().problem(self.features, self.group, self.label)
 
     @property
     def figures(self) -> tuple[GroupFigures, ...]:

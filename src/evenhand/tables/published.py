@@ -482,9 +482,8 @@ def loanapp(group: str | None = None) -> LabelledFrame:
     frame = frame.where(np.array([all(row) for row in rows]))
     frame, added = impute(frame, ["dep", "married"])
     frame = frame.where(np.array([text != "" for text in frame[by].cells]))
-    words = {"white": {"1": "white", "0": "black or hispanic"}, "male": {"1": "men", "0": "women"}}[
-        by
-    ]
+    ones, zeros = {"white": ("white", "black or hispanic"), "male": ("men", "women")}[by]
+    words = {"1": ones, "0": zeros}
     return people(
         "loanapp",
         frame,
