@@ -59,7 +59,7 @@ class RunRecord(Stretches, Brief):
     >>> from evenhand.simulate import record, simulate
     >>> world = lending()
     >>> kept = record(simulate(AcceptAll(), world, rounds=100, seed=0), world, limit=0.1)
-    >>> kept.promised, kept.explored, kept.worst_gap
+    >>> kept.promised, kept.explored, round(kept.worst_gap, 9)
     (True, 0, 0.0)
     >>> RunRecord.from_json(kept.to_json()).rounds.tolist()
     [100]

@@ -139,7 +139,7 @@ class Run(Stretches, Shown, Generic[Finished]):
     >>> from evenhand.environments import lending
     >>> from evenhand.learners import AcceptAll
     >>> run = simulate(AcceptAll(), lending(), rounds=100, seed=0)
-    >>> int(run.rounds[-1]), int(run.accepted.sum()), run.worst_gap
+    >>> int(run.rounds[-1]), int(run.accepted.sum()), round(run.worst_gap, 9)
     (100, 100, 0.0)
     >>> bool(run.regret_at(50) == run.regret[-1] / 2), run.share_above(0.1)
     (True, 0.0)

@@ -187,8 +187,8 @@ class PreparedTable(Brief):
 
     Examples
     --------
-    >>> PreparedTable(np.zeros((1, 2)), np.array([True, False])).complete.sum()
-    np.int64(1)
+    >>> PreparedTable(np.zeros((1, 2)), np.array([True, False])).complete.tolist()
+    [True, False]
     """
 
     features: FloatArray
