@@ -1,5 +1,8 @@
-"""Beside each module of the package there is a test module of the same path."""
+"""Beside each module of the package there is a test module of the same path; the files that pages
+name exist.
+"""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,25 @@ def test_each_module_has_its_test(module: Path) -> None:
 
 def test_the_rule_is_seen_to_fail() -> None:
     assert not mirrored(SOURCE / "no_such_module.py").exists()
+
+
+PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PLACES = (ROOT, SOURCE, ROOT / "tests")
+
+
+def strange_files(text: str) -> list[str]:
+    """Python files with a folder that a page names and nobody finds."""
+    named = set(re.findall(r"`((?:[\w.]+/)+\w+\.py)`", text))
+    return [name for name in named if not any((at / name).exists() for at in PLACES)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_the_files_that_a_page_names_exist(page: Path) -> None:
+    assert strange_files(page.read_text()) == []
+
+
+def test_a_file_that_does_not_exist_is_strange() -> None:
+    assert strange_files("`tests/nobody.py` and `bounds/betting.py`") == ["tests/nobody.py"]
 
 
 if __name__ == "__main__":
