@@ -29,8 +29,8 @@ RATES = {"FPR": FPR, "FNR": FalseNegativeRate(), "selection rate": SelectionRate
 class Thawed(CertifiedLearner):
     """Plans again at each closing, although its budget is spent."""
 
-    def _frozen(self, number, round):
-        epoch = super()._frozen(number, round)
+    def _choose(self, number, round):
+        epoch = super()._choose(number, round)
         self.state.run.frozen = False
         return epoch
 
