@@ -40,6 +40,7 @@ wider at rates of .02 and unequal groups. Not taken.
 """
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -395,9 +396,9 @@ class _JointTails(FixedCountBound):
     """Intervals from one-sided limits of the two groups' rates, joined by the staircase."""
 
     @staticmethod
+    @abstractmethod
     def upper_limit(accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:
         """(tails, *shape of accepted): the one-sided upper limit of a rate at each tail."""
-        raise NotImplementedError
 
     def intervals(
         self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
