@@ -1,36 +1,52 @@
-# Every target does its own set-up: it creates .venv, installs the pinned set it needs, and runs.
-# The stamp .venv/.installed-<extra> is renewed when pyproject.toml or constraints.txt changes.
+# Every target does its own set-up: it creates .venv, installs the pinned set it needs, and runs. The library and the service
+# (service/) are both installed, in place. The stamp .venv/.installed-<extra> is renewed when a pyproject.toml or constraints.txt changes.
 
 PYTHON  ?= python3
 WORKERS ?= 2
 VENV    := .venv
 BIN     := $(VENV)/bin
 
+CORE    := tests/algorithms tests/mutants tests/bandit tests/estimation tests/faircsc tests/fairness tests/policies \
+	tests/test_rounds.py tests/test_learner.py tests/test_storage.py tests/test_words.py tests/test_errors.py \
+	service/tests/ledger/test_keyring.py service/tests/ledger/test_decision_draw.py service/tests/test_settings.py
+
+SERVICE_check := [check]
+SERVICE_test  := [test]
+SERVICE_dev   := [test]
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help demo serve test test-lowest test-newest package claims claims-tables torture bench lint format docs venv clean
+.PHONY: help demo serve check test test-slow test-lowest test-newest package claims claims-tables torture bench lint format docs venv clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.installed-demo  ## the whole story in under a minute: solve, compare the learners, certify; ends with a report
+demo: $(VENV)/.installed-study  ## the whole story in under a minute: solve, compare the learners, certify; ends with a report
 	$(BIN)/evenhand demo
 
-serve: $(VENV)/.installed-demo  ## the decision service with simulated people, and its dashboard; stop it with Ctrl-C
+serve: $(VENV)/.installed-study  ## the decision service with simulated people, and its dashboard; stop it with Ctrl-C
 	$(BIN)/evenhand serve --demo
+
+check: $(VENV)/.installed-check  ## the core's tests, ruff and mypy, without services, browser or network: for every small change
+	$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check .
+	$(BIN)/mypy -p evenhand.algorithms -p evenhand.bounds -p evenhand.bandit -p evenhand.faircsc -p evenhand.fairness -m evenhand.rounds -m evenhand.learner -m evenhand.learners -m evenhand.storage -p evenhand_service
+	$(BIN)/pytest -q -m "not thorough and not slow and not claims and not claims_tables" $(CORE)
 
 test: $(VENV)/.installed-test  ## run the quick tier of tests and all doctests
 	$(BIN)/pytest -n $(WORKERS)
 
+test-slow: $(VENV)/.installed-test  ## the tests that take more than a few seconds each; before a release
+	$(BIN)/pytest -n $(WORKERS) -m slow
+
 test-lowest: $(VENV)/.installed-test  ## the same with the oldest versions that pyproject.toml admits
 	$(BIN)/uv venv -q --seed --allow-existing --python $(BIN)/python .venv-lowest
-	$(BIN)/uv pip install -q --python .venv-lowest --resolution lowest-direct -e '.[test]'
+	$(BIN)/uv pip install -q --python .venv-lowest --resolution lowest-direct -e '.[test]' -e './service[test]'
 	.venv-lowest/bin/pytest -n $(WORKERS)
 
 test-newest: $(VENV)/.installed-test  ## the same with the newest versions that there are
 	$(BIN)/uv venv -q --seed --allow-existing --python $(BIN)/python .venv-newest
-	$(BIN)/uv pip install -q --python .venv-newest --upgrade -e '.[test]'
+	$(BIN)/uv pip install -q --python .venv-newest --upgrade -e '.[test]' -e './service[test]'
 	.venv-newest/bin/pytest -n $(WORKERS)
 
 package: $(VENV)/.installed-test  ## build dist/ and try it: the sdist with its own tests, the wheel in empty environments
@@ -43,7 +59,7 @@ claims-tables: $(VENV)/.installed-test  ## the promise under every rate on real 
 	$(BIN)/pytest -m claims_tables -s
 
 torture: $(VENV)/.installed-test  ## the service's table of trials: target and figure, row by row
-	$(BIN)/python -m tests.torture
+	$(BIN)/python -m service.tests.torture
 
 bench: $(VENV)/.installed-bench  ## compare speed and quality with other solvers, side by side
 	$(BIN)/python -m bench
@@ -66,8 +82,8 @@ docs: $(VENV)/.installed-docs  ## build the documentation into site/; a warning 
 venv: $(VENV)/.installed-dev $(VENV)/.installed-bench $(VENV)/.installed-docs  ## install everything and run nothing
 
 clean:  ## remove .venv and everything that was generated
-	rm -rf $(VENV) .venv-lowest .venv-newest site build jupyter_execute dist docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .venv-lowest .venv-newest site build jupyter_execute dist docs/api docs/gallery docs/service .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests service -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -76,7 +92,7 @@ $(VENV)/.created:
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.created
-	@echo "Installing evenhand[$*] with the versions of constraints.txt into $(VENV) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$*]'
+$(VENV)/.installed-%: pyproject.toml service/pyproject.toml constraints.txt | $(VENV)/.created
+	@echo "Installing evenhand[$*] and evenhand-service$(SERVICE_$*) with the versions of constraints.txt into $(VENV) ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$*]' -e './service$(SERVICE_$*)'
 	@touch $@

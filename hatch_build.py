@@ -28,6 +28,9 @@ def on_an_index(text: str, urls: dict[str, str], version: str) -> str:
         elif path.startswith("docs/") and path.endswith(".md"):
             page = path.removeprefix("docs/").removesuffix(".md")
             target = f"{urls['Documentation']}/{page}.html{mark}{part}"
+        elif path.startswith("service/docs/") and path.endswith(".md"):
+            page = path.removeprefix("service/docs/").removesuffix(".md")
+            target = f"{urls['Documentation']}/service/{page}.html{mark}{part}"
         else:
             target = f"{urls['Source']}/blob/v{version}/{path}{mark}{part}"
         return f"{opening}{target})"

@@ -78,7 +78,7 @@ def _against_the_oracle(quick: bool) -> Record:
 
     certify = _epoch(bound, forecast, cohort)
     certify(), solve()
-    ratios = _ratios(certify, solve, 3 if quick else 25)
+    ratios = _ratios(certify, solve, 1 if quick else 25)
     return Record(
         "an epoch's certification, 204 hypotheses x 100 contexts",
         "<= 10 x one FairCSC solve",
@@ -90,7 +90,7 @@ def _against_the_oracle(quick: bool) -> Record:
 
 
 def _against_a_fit(quick: bool) -> Record:
-    rows = ROWS // 10 if quick else ROWS
+    rows = ROWS // 100 if quick else ROWS
     generator = np.random.default_rng(1)
     features = generator.normal(size=(rows, COLUMNS))
     weights = generator.normal(size=(NOMINATED, COLUMNS))
@@ -120,7 +120,7 @@ def _against_a_fit(quick: bool) -> Record:
     )
     certify = _epoch(bound, forecast, cohort)
     certify()
-    ratios = _ratios(certify, lambda: LogisticRegression().fit(features, label), 3 if quick else 9)
+    ratios = _ratios(certify, lambda: LogisticRegression().fit(features, label), 1 if quick else 9)
     return Record(
         f"certification of {rows:,} rows x {NOMINATED} nominated hypotheses",
         "within the time of one logistic fit",

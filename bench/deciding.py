@@ -10,34 +10,26 @@ import numpy as np
 from bench.record import Record, clock, median, number
 from bench.tables import Tables
 from evenhand import CertifiedLearner, FalsePositiveRate, Linear, Stumps, TwoPhaseLearner
+from evenhand.algorithms.baselines import Fixed
 from evenhand.hypotheses.linear import LinearRule
-from evenhand.learners import EpochLearner
-from evenhand.learners.epochs import Epoch
+from evenhand.learner import EpochLearner
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, Prices
 
 COLUMNS, RULES = 12, 16
 
 
-class Mixed(EpochLearner):
+def mixed(seed: int) -> EpochLearner:
     """A learner with one fixed mixture of 16 linear rules: what is timed is deciding, with
-    propensities, coins and the book.
+    propensities, coins and the table of rounds.
     """
-
-    needs_group = False
-
-    def __init__(self, *, seed: int | None = None) -> None:
-        super().__init__(
-            prices=Prices(), group_use="certify_only", seed=seed, settings={"seed": seed}
-        )
-
-    def _plan(self, number: int, round: int) -> Epoch:
-        r = np.random.default_rng(0)
-        rules = tuple(
-            LinearRule(tuple(r.normal(size=COLUMNS).tolist()), float(r.normal()))
-            for _ in range(RULES)
-        )
-        return Epoch(number, "fixed", round, 2**62, Mixture(rules, (1.0 / RULES,) * RULES))
+    r = np.random.default_rng(0)
+    rules = tuple(
+        LinearRule(tuple(r.normal(size=COLUMNS).tolist()), float(r.normal())) for _ in range(RULES)
+    )
+    policy = Mixture(rules, (1.0 / RULES,) * RULES)
+    algorithm = Fixed((FalsePositiveRate(),), Prices(), policy)
+    return EpochLearner(algorithm, seed=seed, settings={"seed": seed})
 
 
 def people(rows: int, seed: int) -> tuple[FloatArray, Any, Any]:
@@ -71,7 +63,7 @@ def vw_seconds(features: FloatArray, label: Any, arguments: str) -> float:
 
 def ours_seconds(features: FloatArray, block: int, calls: int) -> float:
     """CPU seconds per person of decide, in blocks."""
-    learner = Mixed(seed=0)
+    learner = mixed(seed=0)
     learner.decide(features[:block])
     parts = [features[i * block : (i + 1) * block] for i in range(calls)]
     return clock(lambda: [learner.decide(part) for part in parts])[0] / (block * calls)
@@ -105,15 +97,17 @@ def certified_seconds(
 
 def deciding(_tables: Tables, quick: bool) -> list[Record]:
     """One person, blocks, and a whole run with stumps, each against VW --cover 16."""
-    repeats = 2 if quick else 9
-    features, group, label = people(200_000, 0)
-    certified = certified_learner(5_000 if quick else 60_000)
+    repeats = 1 if quick else 9
+    block = 1_000 if quick else 100_000
+    few = 100 if quick else 3_000
+    features, group, label = people(2 * block, 0)
+    certified = certified_learner(500 if quick else 60_000)
     turns = [
         (
-            vw_seconds(features[:3_000], label[:3_000], "--cb_explore 2 --cover 16"),
-            ours_seconds(features, 1, 4_000),
-            certified_seconds(certified, features, group, 500 if quick else 2_000),
-            ours_seconds(features, 100_000, 2),
+            vw_seconds(features[:few], label[:few], "--cb_explore 2 --cover 16"),
+            ours_seconds(features, 1, 100 if quick else 4_000),
+            certified_seconds(certified, features, group, 50 if quick else 2_000),
+            ours_seconds(features, block, 2),
         )
         for _ in range(repeats)
     ]
@@ -132,8 +126,8 @@ def deciding(_tables: Tables, quick: bool) -> list[Record]:
             rival,
             alone,
         ),
-        _record("blocks of 1e5 decisions against the same", 200, rival, blocks),
-        _whole_run(10_000 if quick else 100_000),
+        _record(f"blocks of {block:.0e} decisions against the same", 200, rival, blocks),
+        _whole_run(1_000 if quick else 100_000),
     ]
 
 

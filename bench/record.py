@@ -13,7 +13,8 @@ import numpy as np
 class Record:
     """One promise and what was measured.
 
-    `ratios` are the single measurements behind the figure, `detail` the parts behind them.
+    `ratios` are the single measurements behind the figure, `detail` the parts behind them; `error`
+    is the traceback of a row that could not be measured.
     """
 
     row: str
@@ -23,6 +24,12 @@ class Record:
     ratios: tuple[float, ...] = ()
     note: str = ""
     detail: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    error: str | None = None
+
+    @classmethod
+    def of_failure(cls, row: str, what: str, error: str) -> "Record":
+        """A row that failed."""
+        return cls(row, "", "failed", False, note=what, error=error)
 
     @property
     def spread(self) -> str:

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ SIZES = {
     "thresholds": (10**4, 10**5, 10**6, 10**7),
     "linear": (10**4, 10**5, 10**6),
 }
-QUICK = (10**4, 10**5)
+QUICK = (10**3,)
 COLUMNS = 10
 REPEATS = 3
 MOST_GROWTH = 1.2
@@ -34,14 +35,17 @@ their part.
 MOST_MEMORY = 4.0
 """The peak in multiples of the table, the table itself included."""
 
+ROOT = Path(__file__).parents[1]
+
 
 def scale(_: Tables, quick: bool) -> list[Record]:
     """Time and peak memory of each class against the rows."""
-    return [_class(kind, QUICK if quick else sizes) for kind, sizes in SIZES.items()]
+    repeats = 1 if quick else REPEATS
+    return [_class(kind, QUICK if quick else sizes, repeats) for kind, sizes in SIZES.items()]
 
 
-def _class(kind: str, sizes: Sequence[int]) -> Record:
-    found = [measured(kind, rows) for rows in sizes]
+def _class(kind: str, sizes: Sequence[int], repeats: int) -> Record:
+    found = [measured(kind, rows, repeats) for rows in sizes]
     large = [point for point in found if point["rows"] >= 10**5] or found
     growth = _exponent(large)
     peak = max(point["peak"] / point["table"] for point in large)
@@ -67,17 +71,22 @@ def _exponent(points: Sequence[dict[str, Any]]) -> float:
     return float(np.log(last["seconds"] / first["seconds"]) / np.log(last["rows"] / first["rows"]))
 
 
-def measured(kind: str, rows: int) -> dict[str, Any]:
-    """The median of REPEATS fresh processes in time, the largest of them in memory."""
+def measured(kind: str, rows: int, repeats: int) -> dict[str, Any]:
+    """The median of fresh processes in time, the largest of them in memory."""
     command = [sys.executable, "-m", "bench.scale", kind, str(rows)]
     one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     found = [
         json.loads(
             subprocess.run(
-                command, capture_output=True, text=True, check=True, env=one_thread
+                command,
+                cwd=ROOT,  # where the package bench is, wherever one is called from
+                capture_output=True,
+                text=True,
+                check=True,
+                env=one_thread,
             ).stdout.splitlines()[-1]
         )
-        for _ in range(REPEATS)
+        for _ in range(repeats)
     ]
     seconds = [float(answer["seconds"]) for answer in found]
     peak = max(int(answer["peak"]) for answer in found)

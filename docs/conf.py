@@ -204,9 +204,27 @@ def breakable_names(app, doctree, docname):  # type: ignore[no-untyped-def]
             literal.replace_self(nodes.raw("", code, format="html"))
 
 
+def copy_service_pages() -> None:
+    """Copy the pages of service/docs to service/ of the site."""
+    target = HERE / "service"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(HERE.parent / "service" / "docs", target)
+
+
+def link_service_pages(app, docname, source):  # type: ignore[no-untyped-def]
+    """Let links between docs/ and service/docs/ lead to the copies in the site."""
+    if docname.startswith("service/"):
+        source[0] = source[0].replace("](../../docs/", "](../")
+    else:
+        source[0] = source[0].replace("](../service/docs/", "](service/")
+        source[0] = source[0].replace("](../../service/docs/", "](../service/")
+
+
 def setup(app):  # type: ignore[no-untyped-def]
     """Write the pages of the reference before Sphinx looks for pages."""
     reference_pages.write(HERE / "api")
+    copy_service_pages()
+    app.connect("source-read", link_service_pages)
     app.connect("autodoc-process-docstring", plain_text)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("doctree-resolved", breakable_names)

@@ -27,6 +27,9 @@ def keep(kind: str, written: Path, note: str = "") -> None:
     if kind == "bench" and found["quick"]:
         raise SystemExit(f"{written} is of a quick run, which is not for figures")
     rows = found["records"] if kind == "bench" else found
+    failed = [row["row"] for row in rows if row.get("error")]
+    if failed:
+        raise SystemExit(f"{written} has rows that failed: {', '.join(failed)}")
     told = ("claim", "row", "target", "figure", "holds", "passed", "same_exploration", "note")
     kept = {
         "date": datetime.now(UTC).date().isoformat(),

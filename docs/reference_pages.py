@@ -16,23 +16,23 @@ from sphinx.pycode import ModuleAnalyzer
 FACES = {
     "evenhand": "The names of `import evenhand as eh`",
     "evenhand.contracts": "Contracts: what classes, learners, rates and environments have to keep",
-    "evenhand.testing": "Testing: the laws of the contracts, to run on your own parts",
+    "evenhand.testing": "Testing: the requirements of the contracts, to run on your own parts",
     "evenhand.environments": "Environments: populations that know the truth",
     "evenhand.tables": "Tables: reading files and frames",
-    "evenhand.simulate": "Simulate: runs, comparisons, studies",
+    "evenhand.simulation": "Simulate: runs, comparisons, studies",
     "evenhand.planning": "Planning: before a launch",
     "evenhand.evaluation": "Evaluation: what a log says about another policy",
     "evenhand.report": "Report: figures and pages",
     "evenhand.theory": "Theory: the bounds of the paper as functions",
-    "evenhand.ledger": "Ledger: the record that can be verified",
-    "evenhand.service": "Service: decisions over HTTP",
+    "evenhand_service.ledger": "Ledger: the record that can be verified",
+    "evenhand_service": "Service: decisions over HTTP",
 }
 """The modules of the reference, with the title of their page."""
 
 GROUPS = {
     "Data": (
-        *("Applicants", "LabelledSample", "CostSensitiveProblem", "Prices"),
-        *("Decision", "Decisions", "Outcome"),
+        *("LabelledSample", "CostSensitiveProblem", "Prices"),
+        *("Decision", "Decisions"),
     ),
     "Rates": ("FalsePositiveRate", "FalseNegativeRate", "SelectionRate"),
     "Classes of rules": ("ScoreThresholds", "Stumps", "Linear", "Estimator", "FiniteClass"),
@@ -106,7 +106,11 @@ def _holds(thing: object) -> list[str]:
     if isinstance(thing, tuple) and all(inspect.isroutine(one) for one in thing):
         return [", ".join(f":py:obj:`~evenhand.testing.{one.__name__}`" for one in thing) + "."]
     if isinstance(thing, UnionType):
-        return [", ".join(f":py:obj:`~evenhand.ledger.{one.__name__}`" for one in thing.__args__)]
+        return [
+            ", ".join(
+                f":py:obj:`~evenhand_service.ledger.{one.__name__}`" for one in thing.__args__
+            )
+        ]
     if hasattr(thing, "__origin__"):
         return []
     return [f"A :py:obj:`~{type(thing).__module__.rsplit('.', 1)[0]}.{type(thing).__name__}`."]

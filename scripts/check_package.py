@@ -1,4 +1,5 @@
-"""Build the source distribution and the wheel, and try both where nothing else is installed.
+"""Build the source distributions and the wheels of the library and of the service, and try them
+where nothing else is installed.
 
 The source distribution is unpacked, installed with its extra `test`, and must pass its own tests (a
 quick part of them unless --all). The wheel is installed into empty environments, alone and with
@@ -17,6 +18,7 @@ import sys
 import tarfile
 import tempfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,9 +29,19 @@ TRIES = {
     "": ["evenhand --version", "python -m evenhand solve --help", "python readme.py"],
     "plots": ["evenhand demo"],
     "tables": ["python -c 'import evenhand.tables, narwhals, pyarrow'"],
-    "service": ["evenhand serve --help", "python -c 'import evenhand.service, evenhand.ledger'"],
-    "demo": ["evenhand demo", "evenhand serve --demo --seconds 3 --port {port}"],
 }
+WITH_SERVICE = [
+    "evenhand serve --help",
+    "python -c 'import evenhand_service, evenhand_service.ledger'",
+    "evenhand serve --demo --seconds 3 --port {port}",
+]
+WITHOUT_SERVICE = """
+import subprocess, sys
+done = subprocess.run(["evenhand", "serve", "--demo"], capture_output=True, text=True)
+assert done.returncode == 2 and "evenhand-service" in done.stderr, done
+assert "Traceback" not in done.stderr, done.stderr
+"""
+"""What the library alone says of a command of the service."""
 
 
 def run(command: str | list[object], **options: object) -> None:
@@ -77,8 +89,34 @@ def try_wheel(wheel: Path, place: Path) -> None:
             print(f"  core: {megabytes(home):.0f} MB without bytecode", flush=True)
         path = f"{home / 'bin'}:/usr/bin:/bin"
         for command in ["python -c 'import evenhand'", *TRIES.get(extra, [])]:
+            run(command, cwd=place, env={"PATH": path, "HOME": str(place)})
+
+
+def try_service(wheel: Path, service: Path, place: Path) -> None:
+    """The library without the service says what to install; with it, the service runs."""
+    (place / "without.py").write_text(WITHOUT_SERVICE)
+    for name, installed, commands in (
+        ("alone", [wheel], ["python without.py"]),
+        ("both", [wheel, service], WITH_SERVICE),
+    ):
+        home = environment(place / f"env-{name}", *map(str, installed))
+        for command in commands:
             filled = command.replace("{port}", str(free_port()))
+            path = f"{home / 'bin'}:/usr/bin:/bin"
             run(filled, cwd=place, env={"PATH": path, "HOME": str(place)})
+
+
+def require_no_server(wheel: Path) -> None:
+    """No HTTP server code in the library's wheel, and no dependency that brings one."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        asked = re.findall(r"^Requires-Dist: ([\w-]+)", archive.read(metadata).decode(), re.M)
+    servers = {"fastapi", "starlette", "uvicorn", "httptools", "sqlalchemy", "psycopg"}
+    wrong = servers & {name.lower() for name in asked}
+    wrong |= {name for name in names if name.startswith("evenhand_service")}
+    if wrong:
+        sys.exit(f"the library's wheel holds {sorted(wrong)}")
 
 
 def try_source(source: Path, place: Path, every_test: bool) -> None:
@@ -99,14 +137,21 @@ def main() -> None:
     asked = parser.parse_args()
     run(["rm", "-rf", ROOT / "dist"])
     run([UV, "build", "-q", "--out-dir", ROOT / "dist", ROOT])
-    (source,), (wheel,) = (list((ROOT / "dist").glob(f"*.{end}")) for end in ("tar.gz", "whl"))
+    run([UV, "build", "-q", "--out-dir", ROOT / "dist", ROOT / "service"])
+    (source,), (wheel,) = (
+        list((ROOT / "dist").glob(f"evenhand-*.{end}")) for end in ("tar.gz", "whl")
+    )
+    (service,) = (ROOT / "dist").glob("evenhand_service-*.whl")
+    require_no_server(wheel)
     with tempfile.TemporaryDirectory(prefix="evenhand-package-") as folder:
         print("what an index would show:")
         checker = environment(Path(folder) / "twine", "twine")
-        run([checker / "bin/twine", "check", "--strict", source, wheel])
+        run([checker / "bin/twine", "check", "--strict", source, wheel, service])
         if asked.only != "source":
             print("the wheel, alone and with each extra:")
             try_wheel(wheel, Path(folder))
+            print("the service beside it:")
+            try_service(wheel, service, Path(folder))
         if asked.only != "wheel":
             print("the source distribution, with its own tests:")
             try_source(source, Path(folder), asked.all)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of
 # the ledger start themselves, a browser for the tests of the dashboard, strace for the order of
-# fsync and answer, faketime for clocks that are wrong, ip for networks that are cut, and the readers
-# of the deployment files: promtool and systemd-analyze.
+# fsync and answer, faketime for clocks that are wrong, ip for networks that are cut, nginx, which
+# stands in front of the service, and the readers of the deployment files: promtool and systemd-analyze.
 set -euo pipefail
 
 missing=()
@@ -15,6 +15,7 @@ command -v promtool >/dev/null || missing+=(prometheus)
 command -v systemd-analyze >/dev/null || missing+=(systemd)
 command -v faketime >/dev/null || missing+=(faketime)
 command -v ip >/dev/null || missing+=(iproute2)
+[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing+=(nginx)
 if [ ${#missing[@]} -eq 0 ]; then
     exit 0
 fi

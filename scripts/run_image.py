@@ -39,7 +39,7 @@ limit = 0.2
 
 def steps() -> tuple[list[str], str, list[str], list[str]]:
     """(what is copied, the build's RUN line, ENTRYPOINT, CMD), read from the Dockerfile."""
-    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    text = (ROOT / "service/Dockerfile").read_text().replace("\\\n", " ")
     build = text.split("FROM ")[1]
     copied = [
         name for line in re.findall(r"^COPY (.*)$", build, re.M) for name in line.split()[:-1]
@@ -58,6 +58,7 @@ def build(place: Path, copied: list[str], run: str) -> Path:
     source.mkdir()
     for name in copied:
         there = ROOT / name
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
         if there.is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(there, source / name, ignore=ignored)
@@ -131,7 +132,7 @@ def ask(running: "subprocess.Popen[str]", url: str) -> None:
     key = ""
     for line in running.stdout:
         if line.startswith("First key"):
-            key = next(running.stdout).strip()
+            key = Path(line.rpartition(" in the file ")[2].strip()).read_text().strip()
         if line.startswith("Stop with"):
             break
     deadline = time.monotonic() + 60

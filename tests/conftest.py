@@ -23,7 +23,7 @@ os.environ["DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL"] = "None"
 def loggers_as_they_were() -> Iterator[None]:
     """A service that a test runs in this process logs JSON and tells nobody else; the next test's
     caplog would hear nothing."""
-    loggers = [logging.getLogger(name) for name in ("evenhand", "uvicorn")]
+    loggers = [logging.getLogger(name) for name in ("evenhand", "evenhand_service", "uvicorn")]
     before = [(logger.handlers[:], logger.propagate) for logger in loggers]
     yield
     for logger, (handlers, propagate) in zip(loggers, before, strict=True):

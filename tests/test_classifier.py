@@ -85,7 +85,7 @@ def test_prices_weights_and_odds():
     )
     even = classifier().fit(features, outcome, sensitive_features=group)
     assert dear.predict_proba(features)[:, 1].mean() < even.predict_proba(features)[:, 1].mean()
-    odds = classifier(rate="equalised-odds", allowed_gap=0.04).fit(
+    odds = classifier(rate="equalised-odds", limit=0.04).fit(
         features, outcome, sensitive_features=group
     )
     assert max(abs(gap) for gap in odds.gaps_.values()) <= 0.04 + 1e-9
@@ -99,10 +99,10 @@ def test_prices_weights_and_odds():
 
 def test_works_in_a_pipeline_and_is_cloned():
     features, group, outcome = table()
-    pipeline = make_pipeline(StandardScaler(), classifier(LogisticRegression(), allowed_gap=0.02))
+    pipeline = make_pipeline(StandardScaler(), classifier(LogisticRegression(), limit=0.02))
     pipeline.fit(features, outcome, fairclassifier__sensitive_features=group)
     assert abs(fpr_gap(pipeline.predict_proba(features)[:, 1], group, outcome)) <= 0.02 + 1e-9
-    assert clone(pipeline[-1]).allowed_gap == 0.02
+    assert clone(pipeline[-1]).limit == 0.02
 
 
 def test_groups_are_routed_through_a_search():
@@ -111,13 +111,12 @@ def test_groups_are_routed_through_a_search():
         model = classifier(eh.Stumps(), random_state=0).set_fit_request(sensitive_features=True)
         pipeline = make_pipeline(StandardScaler(), model)
         search = GridSearchCV(
-            pipeline, {"fairclassifier__allowed_gap": [0.02, 0.3]}, cv=3, scoring="accuracy"
+            pipeline, {"fairclassifier__limit": [0.02, 0.3]}, cv=3, scoring="accuracy"
         )
         search.fit(features, outcome, sensitive_features=group)
     found = search.best_estimator_
     assert (
-        abs(fpr_gap(found.predict_proba(features)[:, 1], group, outcome))
-        <= found[-1].allowed_gap + 1e-9
+        abs(fpr_gap(found.predict_proba(features)[:, 1], group, outcome)) <= found[-1].limit + 1e-9
     )
 
 
@@ -162,7 +161,7 @@ def test_text_is_encoded_in_a_pipeline_or_refused(frames):
     city = np.where(features[:, 1] > 0, "north", "south")
     frame = frames.DataFrame({"income": features[:, 0], "city": city.tolist()})
     columns = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["city"]))
-    pipeline = make_pipeline(columns, classifier(allowed_gap=0.02))
+    pipeline = make_pipeline(columns, classifier(limit=0.02))
     pipeline.fit(frame, outcome, fairclassifier__sensitive_features=frames.Series(group.tolist()))
     assert abs(fpr_gap(pipeline.predict_proba(frame)[:, 1], group, outcome)) <= 0.02 + 1e-9
     with pytest.raises(
@@ -193,7 +192,7 @@ def test_fairlearns_metric_frame_reads_its_answers(frames):
     features, group, outcome = table()
     frame = frames.DataFrame({"income": features[:, 0], "debt": features[:, 1]})
     groups = frames.Series(group.tolist())
-    model = classifier(eh.Stumps(), allowed_gap=0.03).fit(frame, outcome, sensitive_features=groups)
+    model = classifier(eh.Stumps(), limit=0.03).fit(frame, outcome, sensitive_features=groups)
     exact = metrics.MetricFrame(
         metrics=lambda truth, chance: chance[truth == "default"].mean(),
         y_true=outcome,
@@ -228,7 +227,7 @@ def test_the_good_outcome_is_the_one_that_is_named(good, bad):
     """Whatever the alphabet says: the limit holds for those whose outcome is really bad."""
     features, group, told = table()
     outcome = np.where(told == "repaid", good, bad)
-    model = eh.FairClassifier(eh.Stumps(), allowed_gap=0.05, pos_label=good, random_state=0)
+    model = eh.FairClassifier(eh.Stumps(), limit=0.05, pos_label=good, random_state=0)
     model.fit(features, outcome, sensitive_features=group)
     place = model.classes_.tolist().index(good)
     accepted = model.predict_proba(features)[:, place]
@@ -286,7 +285,7 @@ def test_scikit_learns_own_checks():
 def test_the_group_may_decide_and_score_takes_it():
     features, group, outcome = table()
     model = classifier(
-        eh.ScoreThresholds(per_group=True), allowed_gap=0.05, group_use="decide", random_state=0
+        eh.ScoreThresholds(per_group=True), limit=0.05, group_use="decide", random_state=0
     ).fit(features, outcome, sensitive_features=group)
     score = model.score(features, outcome, sensitive_features=group)
     drawn = model.predict(features, sensitive_features=group)
@@ -318,7 +317,7 @@ def test_feature_names_are_those_of_the_frame_until_an_array_comes(frames):
 def test_a_mixture_that_decides_by_the_group_refuses_one_it_has_not_seen():
     X, group = np.arange(40.0).reshape(-1, 1), np.array(["a", "b"] * 20)
     y = (np.arange(40) % 7 > 2).astype(int)
-    model = eh.FairClassifier(eh.Stumps(), group_use="decide", allowed_gap=0.3)
+    model = eh.FairClassifier(eh.Stumps(), group_use="decide", limit=0.3)
     model.fit(X, y, sensitive_features=group)
     with pytest.raises(
         eh.errors.InvalidInput, match="the group 'Mars' was not in the training table"
@@ -331,3 +330,24 @@ def test_an_outcome_that_is_missing_is_said_to_be_missing():
     people = pandas.DataFrame({"x": [0.0, 1.0, 2.0, 3.0]})
     with pytest.raises(eh.errors.BadLabel, match=r"y is missing \(NaN\) in 1 of 4 rows"):
         eh.FairClassifier().fit(people, [0.0, 1.0, np.nan, 1.0], sensitive_features=list("aabb"))
+
+
+@pytest.mark.parametrize("value", [-1.0, -1e-9])
+def test_a_negative_weight_is_an_error_and_not_a_zero(value):
+    """Such a row was left out without a word."""
+    features = np.arange(8.0)[:, None]
+    label = np.array([0, 1, 0, 1, 0, 1, 1, 1])
+    group = np.array(list("aabbaabb"))
+    weight = np.ones(8)
+    weight[2] = value
+    model = eh.FairClassifier(eh.Stumps(), limit=0.2)
+    with pytest.raises(
+        eh.errors.InvalidInput, match="row 2; a weight is a number of at least 0"
+    ) as caught:
+        model.fit(features, label, sensitive_features=group, sample_weight=weight)
+    assert f"{value:g}" in str(caught.value)
+    model.fit(features, label, sensitive_features=group)
+    with pytest.raises(eh.errors.InvalidInput, match="row 2"):
+        model.score(features, label, weight, sensitive_features=group)
+    with pytest.raises(eh.errors.InvalidInput, match="every row"):
+        model.score(features, label, np.zeros(8), sensitive_features=group)

@@ -262,7 +262,7 @@ with computing_in("numba"):
         said[str(rules)] = [found.cost.hex(), found.gaps.tobytes().hex(), found.policy.describe()]
     for rules in (eh.Stumps(max_bins=8), eh.ScoreThresholds()):
         learner = eh.CertifiedLearner(
-            rules, eh.FalsePositiveRate(), allowed_gap=0.2, failure_probability=0.05, seed=1
+            rules, eh.FalsePositiveRate(), limit=0.2, delta=0.05, seed=1
         )
         for at in range(0, 3_000, 250):
             made = learner.decide(wide[at : at + 250], people.group[at : at + 250])

@@ -132,6 +132,6 @@ def test_a_learner_has_a_capability_by_having_its_method():
     }
     assert has == {
         CertifiedLearner: every,
-        TwoPhaseLearner: every - {SupportsLateGroups},
+        TwoPhaseLearner: every,
         Mixture: set(),
     }

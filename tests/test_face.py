@@ -18,7 +18,7 @@ def test_every_exported_name_exists_and_is_sorted():
 
 def test_the_names_of_the_design_are_there():
     wanted = (
-        *("Applicants", "LabelledSample", "CostSensitiveProblem", "Prices"),
+        *("LabelledSample", "CostSensitiveProblem", "Prices"),
         *("FiniteClass", "ScoreThresholds", "Stumps", "Linear", "Estimator"),
         *("FalsePositiveRate", "FalseNegativeRate", "SelectionRate"),
         *(

@@ -9,19 +9,28 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "evenhand"
+SERVICE = ROOT / "service" / "src" / "evenhand_service"
 
 
 def mirrored(module: Path) -> Path:
-    """``a/b.py`` is tested in ``tests/a/test_b.py``."""
-    path = module.relative_to(SOURCE)
-    return ROOT / "tests" / path.parent / f"test_{path.stem}.py"
+    """``a/b.py`` is tested in ``tests/a/test_b.py``, below ``service`` if it is there."""
+    source, tests = SOURCE, ROOT / "tests"
+    if module.is_relative_to(SERVICE):
+        source, tests = SERVICE, ROOT / "service" / "tests"
+    path = module.relative_to(source)
+    return tests / path.parent / f"test_{path.stem}.py"
 
 
-MODULES = sorted(path for path in SOURCE.rglob("*.py") if not path.name.startswith("_"))
+MODULES = sorted(
+    path
+    for source in (SOURCE, SERVICE)
+    for path in source.rglob("*.py")
+    if not path.name.startswith("_")
+)
 """Faces (``__init__``) are tested with those who use them."""
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_each_module_has_its_test(module: Path) -> None:
     assert mirrored(module).exists(), f"{mirrored(module).relative_to(ROOT)} is missing"
 
@@ -30,8 +39,13 @@ def test_the_rule_is_seen_to_fail() -> None:
     assert not mirrored(SOURCE / "no_such_module.py").exists()
 
 
-PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-PLACES = (ROOT, SOURCE, ROOT / "tests")
+PAGES = [
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "service" / "docs").glob("*.md")),
+]
+PLACES = (ROOT, SOURCE, ROOT / "tests", SERVICE)
 
 
 def strange_files(text: str) -> list[str]:
@@ -52,4 +66,4 @@ def test_a_file_that_does_not_exist_is_strange() -> None:
 if __name__ == "__main__":
     for module in MODULES:
         if not mirrored(module).exists():
-            print(module.relative_to(SOURCE), "->", mirrored(module).relative_to(ROOT))
+            print(module.relative_to(ROOT), "->", mirrored(module).relative_to(ROOT))

@@ -119,7 +119,7 @@ def library(request):
 @pytest.fixture(scope="module", params=list(MODELS))
 def fitted(request):
     frame, group, label = table()
-    model = eh.FairClassifier(MODELS[request.param](), allowed_gap=0.05, random_state=0)
+    model = eh.FairClassifier(MODELS[request.param](), limit=0.05, random_state=0)
     return model.fit(frame, label, sensitive_features=group), frame, group
 
 
@@ -214,7 +214,7 @@ def test_rows_decided_alone_are_decided_as_among_others(fitted):
 
 ANSWER = """
 import sys, json, numpy as np, pandas as pd, evenhand as eh
-learner, people = eh.load(sys.argv[1]), pd.read_pickle(sys.argv[2])
+learner, people = eh.load(sys.argv[1], same_coins=True), pd.read_pickle(sys.argv[2])
 decisions = learner.decide(people[people.columns[::-1]], ["a"] * len(people))
 print(json.dumps([decisions.accept.tolist(), decisions.propensity.tolist(),
                   learner.certificate.digest, learner.certificate.describe()]))
@@ -343,9 +343,8 @@ def test_who_is_erased_leaves_no_word_in_the_file(tmp_path):
     learner.save(tmp_path / "learner.eh")
     loaded = eh.load(tmp_path / "learner.eh")
     packed = loaded.schema["remark"].encode(["Rumpelstiltskin"])[0, :2]
-    for block in loaded.state.book.blocks:
-        words = block.features[:, loaded.schema.places["remark"]]
-        assert not (words[:, :2] == packed).all(axis=1).any()
+    words = loaded.online.rounds.features[:, loaded.schema.places["remark"]]
+    assert not (words[:, :2] == packed).all(axis=1).any()
 
 
 # what is accepted, or refused at once
@@ -430,7 +429,7 @@ def test_a_strangers_estimator_on_a_frame(model, tmp_path):
     learner = eh.CertifiedLearner(rules, "fpr", 0.5, 0.05, seed=0)
     run = eh.simulate(learner, world, 3000, seed=0)
     assert run.learner.learned_weight > 0
-    fair = eh.FairClassifier(model, allowed_gap=0.1).fit(frame, label, sensitive_features=group)
+    fair = eh.FairClassifier(model, limit=0.1).fit(frame, label, sensitive_features=group)
     document = fair.policy_.to_json()
     own = f"{type(model).__module__}.{Majority.__name__}"
     step = f"{__name__}.{Shout.__name__}"
@@ -468,7 +467,7 @@ def test_a_learner_refuses_whom_its_models_cannot_read_and_goes_on(tmp_path):
         decisions = learner.decide(frame[part], group[part])
         took = decisions.accept
         learner.observe(decisions.round[took], label[part][took])
-    assert learner.state.run.process.members
+    assert learner.state.process.members
     before = learner.round
     with pytest.raises(eh.InvalidInput, match=r"cannot decide about these people"):
         learner.decide(frame.head(5).assign(city="Ulan Bator"), group[:5])
@@ -492,7 +491,7 @@ def test_a_file_holds_each_model_once_and_names_of_types_are_asked_for(tmp_path)
     own = f"{__name__}.{Shout.__name__}"
     with pytest.raises(eh.EvenhandError, match="those you name are loaded"):
         eh.load(path)
-    again = eh.load(path, trusted=[own])
+    again = eh.load(path, trusted=[own], same_coins=True)
     assert again.certificate.digest == learner.certificate.digest
     frame, group, _ = table(50, seed=3)
     first, second = learner.decide(frame, group), again.decide(frame, group)
@@ -529,7 +528,7 @@ def test_a_decision_about_one_row_costs_what_the_models_own_predictions_cost():
         learner.observe(decisions.round[accept], label[block][accept])
     one = frame.iloc[:1]
     learner.decide(one, group[:1])  # opens the epoch
-    asked = len(learner.state.run.process.members)
+    asked = len(learner.state.process.members)
     assert asked > 0
     alone = pipeline(LogisticRegression()).fit(frame, label)
     alone.predict(one)

@@ -16,7 +16,7 @@ from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.fairness.certificate import Certificate, GapInterval, standard_assumptions
 from evenhand.learners import AcceptAll
 from evenhand.shown import ROWS_SHOWN, Brief, Shown, brief, plain, plain_fields
-from evenhand.simulate import record
+from evenhand.simulation import record
 
 mpl.use("Agg")
 WORLD = eh.environments.lending()
@@ -50,7 +50,7 @@ def planned():
 def certificate(*gaps):
     return Certificate(
         limit=0.05,
-        failure_probability=0.05,
+        delta=0.05,
         spent=0.045,
         bound="betting cell by cell",
         policy="0" * 64,
@@ -177,7 +177,7 @@ def test_records_of_a_run_are_one_line_each():
 FACES = (
     *("evenhand", "evenhand.bandit", "evenhand.bounds", "evenhand.environments"),
     *("evenhand.estimation", "evenhand.evaluation", "evenhand.faircsc", "evenhand.fairness"),
-    *("evenhand.learners", "evenhand.planning", "evenhand.policies", "evenhand.simulate"),
+    *("evenhand.learners", "evenhand.planning", "evenhand.policies", "evenhand.simulation"),
     *("evenhand.tables", "evenhand.testing"),
 )
 RECORDS = {
@@ -218,7 +218,7 @@ def large_records():
     problem = prices.problem(features, group, sample.label)
     rules = [eh.hypotheses.TableRow(tuple((draw.random(500) < 0.5).tolist())) for _ in range(60)]
     learner = run().learner
-    yield from (sample, prices, problem, eh.Applicants(features, group), rules[0])
+    yield from (sample, prices, problem, rules[0])
     yield eh.Mixture(tuple(rules), (1 / 60,) * 60)
     yield eh.solve_fair(problem, eh.Stumps(), FPR, sample, 0.05)
     yield eh.frontier(problem, eh.Stumps(), FPR, sample, np.linspace(0, 0.2, 9))

@@ -1,7 +1,10 @@
 """Every bound against the statement it is a bound of, computed the long way round."""
 
+import json
 import math
+import re
 from collections.abc import Callable
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -10,7 +13,13 @@ import pytest
 from scipy.stats import binom, multinomial
 
 from evenhand import theory
-from evenhand.environments import LowerBound, lending, random_population, threshold_population
+from evenhand.environments import (
+    Discrete,
+    LowerBound,
+    lending,
+    random_population,
+    threshold_population,
+)
 from evenhand.errors import InvalidInput
 
 LOG_204 = math.log(204)
@@ -33,9 +42,9 @@ def test_gap_slack_covers_each_hypothesis_with_its_share_of_delta(
     assert exact_miss(n, m, rate, slack) <= 0.05 / 10
 
 
-def test_the_papers_order_with_constant_one_misses_too_often() -> None:
-    """Negative control: 204 independent hypotheses of rate 1/2 and groups of 1/4 negatives each
-    miss with more than delta.
+def test_constant_one_in_the_papers_order_is_not_enough_for_independent_rules() -> None:
+    """O(.) claims no constant. With constant 1, 204 independent hypotheses of rate 1/2 and groups
+    of 1/4 negatives each miss with more than delta; joint Hoeffding does not.
     """
     horizon, delta = 1e6, 0.05
     negatives = theory.paper_exploration_rounds(horizon, LOG_204, delta) // 4
@@ -81,6 +90,17 @@ def test_tradeoff_rounds_are_the_paper_at_a_quarter_and_half_the_horizon_at_most
     assert theory.tradeoff_rounds(1e6, 0.5, LOG_204, 0.05) == 500_000
 
 
+@pytest.mark.parametrize("exponent", [0.25, 0.3, 0.4])
+def test_the_printed_exploration_and_slack_belong_together(exponent: float) -> None:
+    """With constants 1, beta sqrt(T0) = ln(|H|/delta)^(3/4) whatever T and alpha are."""
+    for horizon in (1e6, 1e9):
+        rounds = theory.paper_exploration_rounds(horizon, LOG_204, 1e-3, exponent)
+        slack = theory.paper_slack(horizon, LOG_204, 1e-3, exponent)
+        expected = (LOG_204 - math.log(1e-3)) ** 0.75
+        assert slack * math.sqrt(rounds) == pytest.approx(expected, rel=1e-3)
+    assert theory.paper_exploration_rounds(1e6, LOG_204, 1e-3, 0.5) == 500_000
+
+
 def test_policy_cover_covers_all_pairs() -> None:
     resolution, size = 0.07, 3
     steps = math.ceil(1 / (2 * resolution))
@@ -89,6 +109,57 @@ def test_policy_cover_covers_all_pairs() -> None:
     assert len(cover) <= theory.policy_cover_size(math.log(size), resolution)
     for w in np.linspace(0, 1, 501):
         assert min(abs(w - v) for v in weights) <= resolution + 1e-12
+
+
+def fair_weights(first: float, second: float, limit: float) -> tuple[float, float]:
+    """The ends of {w : |w first + (1 - w) second| <= limit}, gaps of opposite signs."""
+    ends = sorted((sign * limit - second) / (first - second) for sign in (-1, 1))
+    return max(ends[0], 0.0), min(ends[1], 1.0)
+
+
+def test_a_grid_of_weights_is_no_subset_of_the_fair_pairs_and_with_the_ends_it_is() -> None:
+    """Pi_eta must be a subset of Pi: a pair with gaps .9 and -.85 and limit .01 has fair weights in
+    [.480, .491], where a grid of tenths has none.
+    """
+    resolution = 0.1
+    low, high = fair_weights(0.9, -0.85, 0.01)
+    assert (round(low, 3), round(high, 3)) == (0.480, 0.491)
+    grid = np.arange(0, 1 + resolution / 2, resolution)
+    assert not ((grid >= low) & (grid <= high)).any()
+    with_ends = np.r_[grid[(grid >= low) & (grid <= high)], low, high]
+    for weight in np.linspace(low, high, 101):
+        assert np.abs(with_ends - weight).min() <= resolution
+
+
+def claim_3_7(factor: float) -> float:
+    """The largest |V(pi) - V(pi')| over `factor` times the bound of claim 3.7, among mixtures of
+    the same pair whose weights are eta apart: random P, and one that is as one-sided as it can be.
+    """
+    draw = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(400):
+        floor, resolution = draw.uniform(0.01, 0.5), draw.uniform(0.001, 0.4)
+        share = draw.dirichlet(np.ones(6))
+        accepted = draw.choice([0.0, 1.0, draw.random()], 6)  # Q(+1 | x)
+        smoothed = floor + (1 - 2 * floor) * np.array([accepted, 1 - accepted])
+        rules = draw.integers(0, 2, (2, 6))
+        v = [float(share @ np.where(rule, 1 / smoothed[0], 1 / smoothed[1])) for rule in rules]
+        weight = draw.uniform(0, 1 - resolution)
+        mixed = [w * v[0] + (1 - w) * v[1] for w in (weight, weight + resolution)]
+        worst = max(
+            worst,
+            abs(mixed[0] - mixed[1]) / (factor * theory.cover_error(resolution, floor)),
+            resolution
+            * (1 / floor - 1 / (1 - floor))
+            / (factor * theory.cover_error(resolution, floor)),
+        )
+    return worst
+
+
+def test_claim_3_7_holds_for_mixtures_of_a_pair() -> None:
+    """Exact. Negative control: a bound that has lost a factor of 4 fails."""
+    assert claim_3_7(1.0) <= 1
+    assert claim_3_7(0.25) > 1
 
 
 def test_the_schedule_is_the_printed_one() -> None:
@@ -241,6 +312,142 @@ def test_the_printed_last_line_of_the_induction_fails_without_clipping_mu() -> N
         assert bool(reached <= allowed) is closes
 
 
+@pytest.mark.parametrize("rounds", [1e3, 1e5, 1e9])
+@pytest.mark.parametrize("log_cover", [5.0, 40.0])
+def test_lemma_3_8_is_the_special_case_of_lemma_b_7(rounds: float, log_cover: float) -> None:
+    """At the smallest mu that lemma 3.8 allows, and above it, the middle terms are within 162.6;
+    at half of it they are not.
+    """
+    delta, resolution = 0.01, 1e-9
+    term = math.log(2) + log_cover + 2 * math.log(rounds) - math.log(delta)
+    assert rounds >= 8 * term
+    smallest = math.sqrt(term / (2 * rounds))
+
+    def middle(floor: float) -> float:
+        whole = theory.variance_bound(0.0, rounds, floor, log_cover, delta, resolution)
+        return whole - 2 * theory.cover_error(resolution, floor)
+
+    for floor in np.geomspace(smallest, 0.5, 20):
+        assert middle(float(floor)) <= 162.6
+    if log_cover == 40.0:
+        assert middle(smallest / 2) > 162.6
+
+
+def variance_misses(bound: Callable[[float], float], samples: int = 300) -> int:
+    """In how many samples of t = 200 some V(P, pi, mu) exceeds bound(V_hat): two contexts, one of
+    them rare and hardly ever accepted there, and all four rules.
+    """
+    draw, rounds, floor = np.random.default_rng(1), 200, 5e-4
+    share = np.array([0.99, 0.01])
+    accepted = np.array([0.5, 0.0])
+    smoothed = floor + (1 - 2 * floor) * np.array([1 - accepted, accepted])
+    missed = 0
+    for _ in range(samples):
+        seen = draw.multinomial(rounds, share) / rounds
+        missed += any(
+            (share * inverse).sum() > bound(float((seen * inverse).sum()))
+            for rule in product([0, 1], repeat=2)
+            for inverse in [1 / smoothed[list(rule), [0, 1]]]
+        )
+    return missed
+
+
+def test_lemma_b_7_covers_a_context_that_was_not_seen() -> None:
+    """300 samples, none missed. Negative controls: 6.4 V_hat alone misses whenever the rare context
+    was not seen (13%), V_hat itself about every second time.
+    """
+
+    def printed(empirical: float) -> float:
+        return theory.variance_bound(empirical, 200, 5e-4, math.log(4), 0.05, 1e-9)
+
+    assert variance_misses(printed) == 0
+    assert variance_misses(lambda empirical: 6.4 * empirical) > 20
+    assert variance_misses(lambda empirical: empirical) > 100
+
+
+def freedman_miss(
+    chance: Callable[[float], float], rate: float, delta: float, constant: float = math.e - 2
+) -> float:
+    """P[sum > constant lambda V + ln(1/delta)/lambda], exactly, over all paths of 14 steps: +1 with
+    probability p, else -p/(1 - p), p depending on the sum so far.
+    """
+    paths = [(1.0, 0.0, 0.0)]
+    for _ in range(14):
+        later = []
+        for weight, total, variance in paths:
+            p = chance(total)
+            more = variance + p / (1 - p)
+            later.append((weight * p, total + 1, more))
+            later.append((weight * (1 - p), total - p / (1 - p), more))
+        paths = later
+    return sum(
+        weight
+        for weight, total, variance in paths
+        if total > constant * rate * variance - math.log(delta) / rate
+    )
+
+
+@pytest.mark.parametrize("delta", [0.3, 0.05])
+@pytest.mark.parametrize("rate", [0.2, 0.5, 1.0])
+def test_freedmans_inequality_on_martingales_that_look_at_their_past(
+    rate: float, delta: float
+) -> None:
+    """Lemma B.8, by enumeration: R = 1."""
+    for chance in (lambda _: 0.5, lambda _: 0.1, lambda total: 0.6 if total > 0 else 0.2):
+        assert freedman_miss(chance, rate, delta) <= delta
+    assert theory.freedman_bound(7.0, delta, rate) == pytest.approx(
+        (math.e - 2) * rate * 7 + math.log(1 / delta) / rate
+    )
+
+
+def test_freedmans_inequality_fails_with_a_smaller_constant() -> None:
+    """Negative control: .2 instead of e - 2, on 400 fair coins (exact binomial tail)."""
+    flips, rate, delta = 400, 0.24, 0.01
+    for constant, misses in ((math.e - 2, False), (0.2, True)):
+        limit = constant * rate * flips + math.log(1 / delta) / rate
+        heads = (flips + limit) / 2
+        assert bool(binom.sf(math.floor(heads), flips, 0.5) > delta) is misses
+
+
+def loss_misses(weighted: bool, logs: int = 200) -> tuple[int, float]:
+    """In how many logs some |L - L_hat| exceeds the first line of the proof of lemma 3.9, Freedman
+    with the true V and a union over the policies; and that delta. Two-sided estimates of all rules
+    on three contexts, 4,000 rounds each.
+    """
+    draw, rounds, floor, delta = np.random.default_rng(2), 4000, 0.1, 0.05
+    share, good = np.array([0.5, 0.3, 0.2]), np.array([0.8, 0.5, 0.3])
+    accept = floor + (1 - 2 * floor) * np.array([0.9, 0.5, 0.05])
+    rules = np.array(list(product([0.0, 1.0], repeat=3)))
+    loss = rules @ (share * (1 - good)) + (1 - rules) @ (share * 0.5)
+    variance = rules @ (share / accept) + (1 - rules) @ (share / (1 - accept))
+    log_term = math.log(2 * len(rules) / delta)
+    rate = np.minimum(floor, np.sqrt(log_term / ((math.e - 2) * variance * rounds)))
+    allowed = (math.e - 2) * rate * variance + log_term / (rate * rounds)
+    missed = 0
+    for _ in range(logs):
+        context = draw.choice(3, rounds, p=share)
+        taken = draw.random(rounds) < accept[context]
+        label = draw.random(rounds) < good[context]
+        chance = np.where(taken, accept[context], 1 - accept[context]) if weighted else 0.5
+        cost = np.where(taken, ~label, 0.5) / chance
+        agree = rules[:, context] == taken
+        missed += bool((np.abs((agree * cost).mean(axis=1) - loss) > allowed).any())
+    return missed, delta
+
+
+def test_the_deviation_behind_lemma_3_9_covers_all_policies_at_once() -> None:
+    """200 logs; more than 20 misses refute delta = .05 with a false-alarm rate of 1e-3. Negative
+    control: without importance weights nearly every log misses. And 188.2 = 6.4 x 4 + 162.6.
+    """
+    missed, delta = loss_misses(weighted=True)
+    assert missed <= binom.ppf(1 - 1e-3, 200, delta)
+    assert loss_misses(weighted=False)[0] > 150
+    assert pytest.approx(188.2) == 6.4 * 4 + 162.6
+    assert theory.loss_deviation(1e4, 59.0, 0.05, 3.0) == pytest.approx(
+        (math.e - 2) * 0.05 * 191.2 + 59 / (0.05 * 1e4)
+    )
+
+
 def test_the_first_analysed_round_is_where_the_variance_lemma_begins_for_good() -> None:
     horizon, delta = 1e5, 0.05
     start = theory.first_analysed_round(horizon, LOG_204, delta)
@@ -327,6 +534,15 @@ def exact_distance(gap: float, rounds: int) -> float:
     return float(np.abs(one - two).sum() / 2)
 
 
+@pytest.mark.parametrize("gap", [1 / 16, 0.02])
+@pytest.mark.parametrize("rounds", [1, 5, 40])
+def test_pinsker_bounds_the_exact_distance_of_so_many_people(gap: float, rounds: int) -> None:
+    """Lemma 4.2 (one person) and corollary 4.3. Negative control: a third of it is exceeded."""
+    distance = exact_distance(gap, rounds)
+    assert distance <= theory.distinguishing_advantage(gap, rounds)
+    assert exact_distance(gap, 1) > theory.distinguishing_advantage(gap, 1) / 3
+
+
 @pytest.mark.parametrize(("gap", "advantage"), [(1 / 16, 0.9), (0.03, 0.3), (0.02, 0.12)])
 def test_nobody_tells_the_two_distributions_apart_before_round_k(
     gap: float, advantage: float
@@ -352,6 +568,31 @@ def test_the_sharp_lower_bound_is_below_the_sum_it_comes_from() -> None:
     assert theory.sharp_regret_lower_bound(gap, delta) > 900 * theory.regret_lower_bound(gap, delta)
 
 
+def binary_kl(q: float, delta: float) -> float:
+    return q * math.log(q / delta) + (1 - q) * math.log((1 - q) / (1 - delta))
+
+
+@pytest.mark.parametrize("delta", [0.05, 1e-3])
+def test_the_confident_lower_bound_is_below_the_sum_it_comes_from(delta: float) -> None:
+    """q_s by bisection, round by round."""
+    gap = 0.02
+    total, rounds = 0.0, 0
+    while True:
+        low, high = delta, 1 - 1e-12
+        while high - low > 1e-10:
+            middle = (low + high) / 2
+            known = binary_kl(middle, delta) <= rounds * theory.kl_divergence(gap)
+            low, high = (middle, high) if known else (low, middle)
+        if low >= 1 - delta:
+            break
+        total += (1 - delta - low) * (1 / 8 + 1.5 * gap)
+        rounds += 1
+    bound = theory.confident_regret_lower_bound(gap, delta)
+    assert total / 1.1 <= bound <= total
+    assert rounds - 1 <= binary_kl(1 - delta, delta) / theory.kl_divergence(gap)
+    assert bound > 8 * theory.sharp_regret_lower_bound(gap, delta)
+
+
 def test_lower_bound_horizons() -> None:
     assert [round(theory.lower_bound_horizon(a)) for a in (1 / 4, 1 / 3)] == [65_536, 4_096]
 
@@ -362,12 +603,16 @@ def test_lower_bound_horizons() -> None:
         (lambda: theory.gap_slack([10], 1.0, 0.1), "two groups"),
         (lambda: theory.gap_slack([10, 0], 1.0, 0.1), "above 0"),
         (lambda: theory.gap_slack([10, 10], math.inf, 0.1), "growth function"),
-        (lambda: theory.gap_slack([10, 10], 1.0, 0.0), "failure_probability is 0.0"),
+        (lambda: theory.gap_slack([10, 10], 1.0, 0.0), "delta is 0.0"),
         (lambda: theory.exploration_rounds([0.1, 0.1], 1.0, 0.1, 0.0), "slack is 0.0"),
         (lambda: theory.exploration_rounds([0.1], 1.0, 0.1, 0.1), "two groups"),
         (lambda: theory.exploration_rounds([0.1, 1.5], 1.0, 0.1, 0.1), "1.5"),
         (lambda: theory.tradeoff_rounds(1e5, 0.2, 1.0, 0.1), r"\[1/4, 1/2\]"),
         (lambda: theory.tradeoff_rounds(0.5, 0.3, 1.0, 0.1), "horizon"),
+        (lambda: theory.paper_slack(1e5, 1.0, 0.1, 0.6), r"\[1/4, 1/2\]"),
+        (lambda: theory.paper_exploration_rounds(1e5, 1.0, 0.1, 0.2), r"\[1/4, 1/2\]"),
+        (lambda: theory.saddle_point_calls(0.0), "oracle_tolerance"),
+        (lambda: theory.saddle_point_calls(0.1, budget=-1.0), "budget"),
         (lambda: theory.exploration_floor(0, 1e5, 1.0, 0.1), "rounds count from 1"),
         (lambda: theory.oracle_slack(0.0, 0.1, 1e5), "oracle_tolerance"),
         (lambda: theory.oracle_slack(0.1, 0.6, 1e5), "exploration floor is 0.6"),
@@ -381,8 +626,14 @@ def test_lower_bound_horizons() -> None:
         (lambda: theory.indistinguishable_rounds(0.01, 0), "advantage"),
         (lambda: theory.regret_lower_bound(0.01, 0.245), "0.245"),
         (lambda: theory.sharp_regret_lower_bound(0.01, 0.25), "1/4"),
+        (lambda: theory.confident_regret_lower_bound(0.01, 0.5), "1/2"),
+        (lambda: theory.cover_error(0.0, 0.1), "resolution"),
+        (lambda: theory.variance_bound(1.0, 10, 0.6, 1.0, 0.1, 0.1), "exploration floor is 0.6"),
+        (lambda: theory.freedman_bound(1.0, 0.1, 0.0), "rate"),
+        (lambda: theory.loss_deviation(0.0, 1.0, 0.1), "rounds count from 1"),
         (lambda: theory.saddle_point_error(0.1, -1), "total_weight"),
         (lambda: theory.policy_cover_size(1.0, 0), "resolution"),
+        (lambda: theory.distinguishing_advantage(0.01, -1), "rounds is -1"),
     ],
 )
 def test_arguments_out_of_range_are_refused_by_name(call: Callable[[], object], words: str) -> None:
@@ -409,7 +660,7 @@ def vacuity_row(horizon: float) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-@pytest.mark.parametrize("horizon", [1e4, 1e5, 1e6, 1e7])
+@pytest.mark.parametrize("horizon", [1e4, 1e5, 1e6, 1e7, 1e8])
 def test_the_table_in_the_docs_is_what_the_functions_say(horizon: float) -> None:
     assert vacuity_row(horizon) in DOCS.read_text(encoding="utf-8")
 
@@ -425,9 +676,102 @@ def test_the_docs_name_every_public_function() -> None:
     assert len(public) >= 20
 
 
-def test_lending_needs_the_exploration_that_the_docs_quote() -> None:
-    population = lending()
+def exploration_for_a_tenth(population: Discrete) -> str:
     negative = population.probability * (1 - population.positive_rate)
-    masses = [negative[population.group == g].sum() for g in ("north", "south")]
-    rounds = theory.exploration_rounds(masses, population.hypotheses.log_size, 0.05, slack=0.1)
-    assert f"{rounds:,}" in DOCS.read_text(encoding="utf-8")
+    groups = sorted(set(population.group.tolist()))
+    masses = [float(negative[population.group == g].sum()) for g in groups]
+    log_size = population.hypotheses.log_size
+    return f"{theory.exploration_rounds(masses, log_size, 0.05, slack=0.1):,}"
+
+
+def scientific(value: float, digits: int = 3) -> str:
+    """2 digits as the page writes them: 1.82e12, not 1.82e+12."""
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def short(value: float, digits: int) -> str:
+    return f"{value:.{digits}g}".removeprefix("0")
+
+
+LOG_4, LOG_441 = math.log(4), math.log(441)
+
+
+@cache
+def figures() -> dict[str, str]:
+    """What each figure of the page is, and the figure as it is computed now."""
+    sharp = theory.sharp_regret_lower_bound
+
+    def until(horizon: float, log_size: float) -> str:
+        return f"{theory.uniform_rounds(horizon, log_size, horizon**-0.5):,}"
+
+    paper_k = theory.indistinguishable_rounds(0.01) * 0.01**2
+    return {
+        "T0 on random": exploration_for_a_tenth(random_population(0)),
+        "T0 on thresholds": exploration_for_a_tenth(threshold_population()),
+        "T0 on lending": exploration_for_a_tenth(lending()),
+        "T0 on the instance": exploration_for_a_tenth(LowerBound(1, 1 / 16)),
+        "a coin until, |H| = 4, 1e4": until(1e4, LOG_4),
+        "a coin until, |H| = 4, 1e7": until(1e7, LOG_4),
+        "idle until": f"{theory.idle_rounds(1e6, LOG_204, 1e-3):,}",
+        "informative round, 1e4": scientific(theory.informative_round(1e4, LOG_204, 1e-2), 2),
+        "informative round, 1e7": scientific(theory.informative_round(1e7, LOG_204, 1e7**-0.5), 2),
+        "informative horizon, 4": scientific(theory.informative_horizon(LOG_4)),
+        "informative horizon, 204": scientific(theory.informative_horizon(LOG_204)),
+        "informative horizon, 441": scientific(theory.informative_horizon(LOG_441)),
+        "slack of 1,000 and 2,000": short(theory.gap_slack([1000, 2000], LOG_204, 0.05), 2),
+        "K over T^(2 alpha)": scientific(paper_k, 2),
+        "one round, 1/4": scientific(paper_k**-2),
+        "one round, 1/3": scientific(paper_k**-1.5),
+        "sharp, 1/4, 1e6": short(sharp(1e6**-0.25, 0.05), 2),
+        "sharp, 1/3, 1e6": short(sharp(1e6 ** (-1 / 3), 0.05), 2),
+        "sharp, 1/3, 1e8": short(sharp(1e8 ** (-1 / 3), 0.05), 2),
+        "sharp, 1/4, 1e8, over T^(1/2)": f"{sharp(1e8**-0.25, 0.05) / 1e4:.1e}",
+        "where 100/11 is": f"{math.ceil(math.exp(100 / 11)):,}".replace(",", "{,}"),
+        "from 16^4 on": f"{round(theory.lower_bound_horizon(1 / 4)):,}",
+        "from 16^3 on": f"{round(theory.lower_bound_horizon(1 / 3)):,}",
+    }
+
+
+@pytest.mark.parametrize("name", figures())
+def test_each_figure_of_the_page_is_what_is_computed(name: str) -> None:
+    assert figures()[name] in DOCS.read_text(encoding="utf-8")
+
+
+def test_what_learners_pay_on_the_instance_is_what_was_measured() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    rows = json.loads((DOCS.parent / "measured" / "claims.json").read_text())["rows"]
+    about = [row for row in rows if "regret / T^" in row["claim"]]
+    paper = [row for row in about if "theorem 4.1" in row["claim"]]
+    certified = [row for row in about if row["claim"].startswith("certified")]
+    assert len(paper) == len(certified) == 2
+    for row in paper:
+        ratios = [float(one) for one in re.findall(r"[\d.]+", row["figure"].split("(")[0])]
+        assert f"{min(ratios)} to {max(ratios)}" in text
+    ratios = [float(one) for row in certified for one in re.findall(r"([\d.]+)\+-", row["figure"])]
+    assert f"{min(ratios):.1f} to {max(ratios):.1f}" in text
+
+
+def test_a_figure_that_nobody_computes_is_seen() -> None:
+    """Every number in the prose that looks like a figure (a comma, an exponent, a leading point, or
+    a decimal) is among those that are computed, measured, or part of a formula.
+    """
+    text = DOCS.read_text(encoding="utf-8")
+    assert strange_figures(text) == set()
+    assert strange_figures(text + " and 17,123 or .77") == {"17,123", ".77"}
+
+
+SETTINGS = {"1e4", "1e5", "1e6", "1e7", "1e8", ".1", ".02", ".05", "1,000", "2,000"}
+"""Horizons, slacks, deltas and counts that the page chooses."""
+
+
+def strange_figures(text: str) -> set[str]:
+    prose = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    prose = re.sub(r"\$[^$]*\$|`[^`]*`|\]\([^)]*\)", " ", prose)
+    prose = re.sub(
+        r"(?i)(theorem|lemma|claim|section|remark|corollary|slips?) (B\.)?\d+(\.\d+)?", "", prose
+    )
+    shape = r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?e-?\d+|\d*\.\d+)(?![\w])"
+    known = SETTINGS | set(figures().values())
+    measured = {"23.0", "31.7", "20.7", "22.6", "2.7", "3.2"}
+    return set(re.findall(shape, prose)) - known - measured

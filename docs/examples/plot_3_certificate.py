@@ -11,7 +11,7 @@ import evenhand as eh
 
 rng = np.random.default_rng(0)
 rules, rate = eh.ScoreThresholds(), eh.FalsePositiveRate()
-learner = eh.CertifiedLearner(rules, rate, allowed_gap=0.15, failure_probability=0.05, seed=1)
+learner = eh.CertifiedLearner(rules, rate, limit=0.15, delta=0.05, seed=1)
 for _ in range(60):
     group = rng.choice(["north", "south", "west"], size=1_000, p=[0.5, 0.3, 0.2])
     score = rng.normal(0.3 * (group == "north"), 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 import evenhand as eh
 from evenhand.learners import AcceptAll, FairOnGathered
-from evenhand.simulate import compare
+from evenhand.simulation import compare
 
 world, rate = eh.environments.lending(), eh.FalsePositiveRate()
 learners = {
@@ -23,8 +23,8 @@ compared = compare(
     world,
     rounds=50_000,
     seeds=range(4),
-    promise=0.12,
-    failure_probability=0.05,
+    limit=0.12,
+    delta=0.05,
     regret_gap=0.12,
 )
 

@@ -2,9 +2,11 @@
 seen for those accepted.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from evenhand import environments, theory
+from evenhand.algorithms.certified.quota import Quota
 from evenhand.errors import (
     BadLabel,
     CannotEstimateRate,
@@ -34,24 +36,23 @@ from evenhand.learners import CertifiedLearner, TwoPhaseLearner, load
 from evenhand.planning import LaunchPlan, plan, plan_from_sample
 from evenhand.policies import Mixture
 from evenhand.schema import Column, Schema
-from evenhand.simulate import Run, simulate
+from evenhand.simulation import Run, simulate
 from evenhand.words import (
-    Applicants,
     CostSensitiveProblem,
     Decision,
     Decisions,
     LabelledSample,
-    Outcome,
     Prices,
 )
 
 if TYPE_CHECKING:
     from evenhand.classifier import FairClassifier
+    from evenhand.evaluation import impact, measure
+    from evenhand.table_certificate import certify
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Applicants",
     "BadLabel",
     "CannotEstimateRate",
     "CertifiedLearner",
@@ -77,9 +78,9 @@ __all__ = [
     "Mixture",
     "NotFinite",
     "NotSerialisable",
-    "Outcome",
     "Prices",
     "ProtocolError",
+    "Quota",
     "Run",
     "Schema",
     "ScoreThresholds",
@@ -89,10 +90,13 @@ __all__ = [
     "TwoPhaseLearner",
     "UnsuitableEstimator",
     "__version__",
+    "certify",
     "environments",
     "frontier",
     "hypothesis_from_json",
+    "impact",
     "load",
+    "measure",
     "plan",
     "plan_from_sample",
     "policy_from_json",
@@ -102,10 +106,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """FairClassifier is a scikit-learn estimator, so scikit-learn loads when it is asked for."""
-    if name == "FairClassifier":
-        from evenhand.classifier import FairClassifier
+_LATER = {
+    "certify": "evenhand.table_certificate",
+    "impact": "evenhand.evaluation",
+    "FairClassifier": "evenhand.classifier",
+    "measure": "evenhand.evaluation",
+}
+"""Names that load scikit-learn or scipy, which happens when they are asked for."""
 
-        return FairClassifier
+
+def __getattr__(name: str) -> Any:
+    """The names whose packages load when they are asked for."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'evenhand' has no attribute {name!r}")

@@ -2,9 +2,11 @@
 
 fit solves FairCSC on the training table; predict_proba gives the mixture's probability of
 accepting, predict draws from it. The limit holds for the mixture on the training table: it is
-measured in sample and certifies nothing about the population (the learners do).
+measured in sample and certifies nothing about the population. With `certify=0.05` a part of the
+table is kept for certifying, and the limit holds for the population with probability 0.95.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,12 +24,13 @@ from sklearn.utils.validation import (
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, class_reading
 from evenhand.errors import BadLabel, InvalidInput
 from evenhand.faircsc import solve_fair
+from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses import Linear
 from evenhand.hypotheses.estimator import as_class
 from evenhand.schema import Schema, is_frame
+from evenhand.table_certificate import TableCertification, certify
 from evenhand.words import (
-    CostSensitiveProblem,
     FloatArray,
     Group,
     GroupArray,
@@ -77,7 +80,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         rule by default.
     rate : str, Rate or sequence of them, default "fpr"
         "fpr", "fnr", "selection", "equalised-odds", a Rate, or several.
-    allowed_gap : float, default 0.05
+    limit : float, default 0.05
         The limit.
     prices : Prices, optional
         What errors cost; 1 and 1 by default.
@@ -89,10 +92,23 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
     max_calls : int, optional
         The budget of fits.
     random_state : int or RandomState, optional
-        The source of chance of `predict`.
+        The source of chance of `predict`; an int also splits the table if `certify` is given.
+    certify : float, optional
+        delta: fit on a third of the table and certify on the rest, so that the limit holds for the
+        population with probability 1 - delta (`evenhand.certify`). None limits the gap on the
+        training table alone.
+    randomise : bool, default True
+        With `certify`: whether the policy may toss coins; if not, it is the cheapest single rule
+        that passes.
+    ceilings : dict, optional
+        With `certify`: ceilings on rates of all people, {"fpr": 0.1, "selection": 0.2}.
 
     Attributes
     ----------
+    certificate_ : Certificate or None
+        What is certified for the population; None without `certify`.
+    certification_ : TableCertification or None
+        The certified rules and their intervals.
     classes_ : array, shape (2,)
         The two classes in order.
     pos_label_ : object
@@ -114,14 +130,15 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
     Notes
     -----
     `fit` solves FairCSC (section 3.1 of the paper) on the training table. What it measures is in
-    sample and certifies nothing about the population; the learners do.
+    sample and certifies nothing about the population; with `certify` a certificate does. Then
+    `cost_` and `gaps_` are those on the people who were kept for certifying.
 
     Examples
     --------
     >>> import numpy as np, evenhand as eh
     >>> X = np.array([[1.0], [2.0], [3.0], [4.0]] * 2)
     >>> y = np.array([0, 0, 1, 1] * 2)
-    >>> model = FairClassifier(eh.Stumps(), allowed_gap=0.1, random_state=0)
+    >>> model = FairClassifier(eh.Stumps(), limit=0.1, random_state=0)
     >>> _ = model.fit(X, y, sensitive_features=["a"] * 4 + ["b"] * 4)
     >>> model.predict(X[:4]), model.describe()
     (array([0, 0, 1, 1]), 'always: accept if x0 >= 3')
@@ -131,22 +148,28 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         self,
         estimator: object = None,
         rate: RateLike = "fpr",
-        allowed_gap: float = 0.05,
+        limit: float = 0.05,
         prices: Prices | None = None,
         *,
         group_use: GroupUse = "certify_only",
         pos_label: Group = None,
         max_calls: int | None = None,
         random_state: RandomState = None,
+        certify: float | None = None,
+        randomise: bool = True,
+        ceilings: Mapping[str, float] | None = None,
     ) -> None:
         self.estimator = estimator
         self.rate = rate
-        self.allowed_gap = allowed_gap
+        self.limit = limit
         self.prices = prices
         self.group_use = group_use
         self.pos_label = pos_label
         self.max_calls = max_calls
         self.random_state = random_state
+        self.certify = certify
+        self.randomise = randomise
+        self.ceilings = ceilings
 
     def fit(
         self,
@@ -169,7 +192,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         sensitive_features : array_like, shape (rows,)
             The group of each row.
         sample_weight : array_like, shape (rows,), optional
-            Rows of weight 0 are left out.
+            Numbers of at least 0; rows of weight 0 are left out.
 
         Returns
         -------
@@ -179,7 +202,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         Raises
         ------
         InvalidInput
-            If the groups are missing, or no row counts.
+            If the groups are missing, a weight is negative, or no row counts.
         BadLabel
             If there are not two classes, or they are texts and `pos_label` is not named.
         CannotEstimateRate
@@ -189,33 +212,68 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         features, outcome, self.schema_ = _fitted_to(self, X, y, hypotheses)
         group = _group(sensitive_features, len(features))
         self.groups_ = sorted(set(group.tolist()), key=str)
-        given = np.ones(len(group)) if sample_weight is None else np.asarray(sample_weight)
-        weight = as_numbers(given, len(group), "sample_weight")
+        weight = _weights(sample_weight, len(group))
         used = weight > 0
-        if not used.any():
-            raise InvalidInput("sample_weight is zero for every row; at least one row must count.")
+        _require_somebody(weight)
         self.classes_, self.pos_label_ = _classes(outcome[used], outcome, self.pos_label)
         label = np.where(outcome[used] == self.pos_label_, 1, -1).astype(np.int64)
         sample = LabelledSample(features[used], group[used], label, weight[used], self.schema_)
-        plain = (self.prices or Prices()).problem(sample.features, sample.group, sample.label)
+        prices = self.prices or Prices()
+        self.certificate_: Certificate | None = None
+        self.certification_: TableCertification | None = None
+        if self.certify is not None:
+            return self._certified(hypotheses, sample, prices)
+        if not self.randomise or self.ceilings:
+            raise InvalidInput(
+                "randomise=False and ceilings belong to a certificate, and certify is None.",
+                hint="FairClassifier(..., certify=0.05).",
+            )
         solution = solve_fair(
-            CostSensitiveProblem(
-                sample.features,
-                sample.group,
-                cost_if_rejected=sample.weight * plain.cost_if_rejected,
-                cost_if_accepted=sample.weight * plain.cost_if_accepted,
-            ),
+            prices.problem(sample.features, sample.group, sample.label, sample.count),
             hypotheses,
             as_rates(self.rate),
             sample,
-            self.allowed_gap,
+            self.limit,
             group_use=self.group_use,
             max_calls=self.max_calls,
         )
-        policy, names = solution.policy, solution.report.constraint_names
-        self.policy_, self.cost_, self.oracle_calls_ = policy, solution.cost, solution.oracle_calls
+        policy = solution.policy
+        names = solution.report.constraint_names
+        self.policy_ = policy
+        self.cost_ = solution.cost
+        self.oracle_calls_ = solution.oracle_calls
         self.components_ = list(map(Component, policy.weights, policy.hypotheses))
         self.gaps_ = dict(zip(names, solution.gaps.tolist(), strict=True))
+        return self
+
+    def _certified(
+        self, hypotheses: HypothesisClass, sample: LabelledSample, prices: Prices
+    ) -> Self:
+        """Fit and certify on one table."""
+        found = certify(
+            hypotheses,
+            sample,
+            self.limit,
+            rates=self.rate,
+            prices=prices,
+            delta=0.05 if self.certify is None else self.certify,
+            ceilings=self.ceilings,
+            randomise=self.randomise,
+            group_use=self.group_use,
+            max_calls=self.max_calls,
+            seed=self.random_state if isinstance(self.random_state, int) else 0,
+        )
+        self.certification_ = found
+        self.certificate_ = found.certificate
+        self.policy_ = found.policy
+        self.cost_ = found.cost * float(sample.weight.sum())
+        self.oracle_calls_ = found.oracle_calls
+        self.components_ = list(map(Component, found.policy.weights, found.policy.hypotheses))
+        # The middle of each interval: the estimate is not the claim, and the claim is the interval.
+        self.gaps_ = {
+            name: (gap.low + gap.high) / 2
+            for name, gap in zip(found.names, found.certificate.gaps, strict=True)
+        }
         return self
 
     def predict_proba(
@@ -323,7 +381,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             The accuracy of one draw per row.
         """
         right = self.predict(X, sensitive_features=sensitive_features) == np.asarray(y)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = _weights(sample_weight, len(right))
+        _require_somebody(weight)
         return float(np.average(right, weights=weight))
 
     def describe(self) -> str:
@@ -398,6 +457,25 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
             hint="join them into one column, for example table['sex'] + ', ' + table['region'].",
         )
     return as_group(values.reshape(-1), rows)
+
+
+def _weights(given: ArrayLike | None, rows: int) -> FloatArray:
+    """One weight of at least 0 per row, 1 where none are given."""
+    if given is None:
+        return np.ones(rows)
+    weight = as_numbers(np.asarray(given), rows, "sample_weight")
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise InvalidInput(
+            f"sample_weight is {weight[row]:g} in row {row}; a weight is a number of at least 0.",
+            hint="0 leaves a row out; what a decision about a person costs is said by `prices`.",
+        )
+    return weight
+
+
+def _require_somebody(weight: FloatArray) -> None:
+    if not weight.any():
+        raise InvalidInput("sample_weight is zero for every row; at least one row must count.")
 
 
 def _classes(

@@ -28,7 +28,9 @@ class Kernel(Generic[Given, Answer]):
     def __init__(
         self, loop: Callable[Given, Answer], in_numpy: Callable[Given, Answer], pays: int
     ) -> None:
-        self.loop, self.in_numpy, self.pays = loop, in_numpy, pays
+        self.loop = loop
+        self.in_numpy = in_numpy
+        self.pays = pays
         self._seen = 0
         self._compiled: Callable[Given, Answer] | None = None
         update_wrapper(self, loop)
@@ -61,7 +63,8 @@ def compiled(
 def computing_in(form: Form) -> Iterator[None]:
     """Inside the `with`, every kernel takes this form ("numba": where it is installed)."""
     global _form
-    before, _form = _form, form
+    before = _form
+    _form = form
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The contracts of evenhand, each with its laws; `evenhand.testing` checks them by machine.
+"""The contracts of evenhand, each with its requirements; `evenhand.testing` checks them by machine.
 
 A hypothesis says yes or no to every row. A hypothesis class, bound to fixed rows, is a CSC oracle:
 it answers a vector of acceptance costs with the cheapest hypothesis. An enumerable class also
@@ -9,9 +9,9 @@ Write the members of a contract in a class of your own, and every stage takes it
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,9 @@ from evenhand.words import (
     LabelledSample,
     Prices,
 )
+
+if TYPE_CHECKING:
+    from evenhand.policies.mixture import Mixture
 
 GroupUse = Literal["certify_only", "decide"]
 """Whether the group may influence a decision.
@@ -47,7 +50,8 @@ class Hypothesis(Protocol):
 
     Notes
     -----
-    Laws: `accepts` gives one bool per row, depends on each row alone, and never changes.
+    Requirements: `accepts` gives one bool per row, depends on each row alone, and never changes. A
+    column that is not in `columns_used` never changes an answer.
 
     Examples
     --------
@@ -60,12 +64,22 @@ class Hypothesis(Protocol):
     ...         return f"accept if {names[0] if names else 'x0'} >= {self.value}"
     ...     def to_json(self):
     ...         return {"kind": "at least", "value": self.value}
+    ...     columns_used = (0,)
     >>> rule = AtLeast(600)
     >>> isinstance(rule, Hypothesis)
     True
     >>> rule.accepts(np.array([[580.0], [640.0]]))
     array([False,  True])
     """
+
+    @property
+    def columns_used(self) -> tuple[int, ...] | None:
+        """The numbers of the columns that the rule looks at, in ascending order.
+
+        All other columns may change without changing an answer. () for a rule that looks at no
+        column; None where it is not known, as for a function. The group is no column.
+        """
+        ...
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         """Which rows are accepted.
@@ -115,6 +129,33 @@ class Hypothesis(Protocol):
         ...
 
 
+def all_columns_used(hypotheses: Iterable[Hypothesis]) -> tuple[int, ...] | None:
+    """The columns that at least one of several rules looks at.
+
+    Parameters
+    ----------
+    hypotheses : iterable of Hypothesis
+        The rules.
+
+    Returns
+    -------
+    tuple of int, or None
+        In ascending order; None if one of the rules does not know its columns.
+
+    Examples
+    --------
+    >>> from evenhand.hypotheses import ACCEPT_ALL, Threshold
+    >>> all_columns_used([ACCEPT_ALL, Threshold(2, 600.0, 3), Threshold(0, 1.0, 3)])
+    (0, 2)
+    """
+    found: set[int] = set()
+    for hypothesis in hypotheses:
+        if hypothesis.columns_used is None:
+            return None
+        found.update(hypothesis.columns_used)
+    return tuple(sorted(found))
+
+
 class Batch(Protocol):
     """Several hypotheses of one kind, asked together.
 
@@ -122,7 +163,7 @@ class Batch(Protocol):
 
     Notes
     -----
-    Law: the answers are those of the members, row by row and bit for bit.
+    Requirement: the answers are those of the members, row by row and bit for bit.
 
     Examples
     --------
@@ -197,7 +238,7 @@ class RowOracle(Protocol):
 
         Notes
         -----
-        Laws: scaling the costs by a positive number changes nothing; permuting rows changes
+        Requirements: scaling the costs by a positive number changes nothing; permuting rows changes
         nothing; on an exact class the answer is never worse than any member of the class.
         """
         ...
@@ -223,7 +264,7 @@ class Partition:
 
     Notes
     -----
-    Law: the member accepts the rows of those cells and no others, bit for bit.
+    Requirement: the member accepts the rows of those cells and no others, bit for bit.
 
     Examples
     --------
@@ -473,7 +514,7 @@ class Policy(Protocol):
 
     Notes
     -----
-    Laws: `acceptance` is a probability for each row; a JSON round trip is identical.
+    Requirements: `acceptance` is a probability for each row; a JSON round trip is identical.
 
     Examples
     --------
@@ -547,8 +588,15 @@ class Rate(Protocol):
 
     with n_j the people of group j who count (section 1.1 of the paper).
 
-    Laws: rates lie between 0 and 1 whatever is accepted; the constants have no gap; swapping two
-    groups flips the sign of their gap; the order of the rows changes nothing.
+    Requirements: rates lie between 0 and 1 whatever is accepted; the constants have no gap;
+    swapping two groups flips the sign of their gap; the order of the rows changes nothing.
+
+    What is certified, planned or measured with exact intervals must be P(accepted | group, label
+    in S), or one minus it: declare `in_denominator` (the labels in S), with sign 1 and offset 0 or
+    sign -1 and offset 1, and leave `group_weights` as it is. With weights of its own a rate can
+    give accept-all a gap, as error rates do where base rates differ; `solve_fair` and
+    `FairClassifier` limit such gaps on a table, everything else raises an error
+    (`evenhand.fairness.rates.require_certifiable`). The offset is one number for all groups.
 
     Examples
     --------
@@ -684,26 +732,31 @@ class AuditEvidence(Protocol):
 
 
 class GapLimits(Protocol):
-    """Between which values gaps lie.
+    """Between which values the gaps of M hypotheses lie.
+
+    Both arrays have the shape (M, gaps). Axis 0 is the hypothesis, in the order of the evidence.
+    Axis 1 is the gap, in the order of `GapConstraints.names`: rate by rate, within a rate pair by
+    pair of groups (0-1, 0-2, 1-2, ...), each the rate of the later group minus that of the earlier
+    one. A learner that keeps them with gaps on axis 0 transposes them itself.
 
     Examples
     --------
+    Two hypotheses, one rate and three groups:
+
     >>> from evenhand.bounds import AuditIntervals
-    >>> limits: GapLimits = AuditIntervals(np.array([[-0.1]]), np.array([[0.3]]))
-    >>> limits.upper - limits.lower
-    array([[0.4]])
+    >>> limits: GapLimits = AuditIntervals(np.full((2, 3), -0.1), np.full((2, 3), 0.3))
+    >>> (limits.upper - limits.lower)[0]
+    array([0.4, 0.4, 0.4])
     """
 
     @property
     def lower(self) -> FloatArray:
-        """(M, gaps): rate by rate and pair by pair of groups (0-1, 0-2, 1-2, ...), the rate of the
-        later group minus that of the earlier one.
-        """
+        """(M, gaps): the lower ends."""
         ...
 
     @property
     def upper(self) -> FloatArray:
-        """The same for the upper ends."""
+        """(M, gaps): the upper ends."""
         ...
 
 
@@ -720,7 +773,7 @@ class FixedCountBound(Protocol):
     independent people is enough. It intersects the intervals of all looks, and it treats accept-all
     and reject-all, whose gaps are 0, by itself.
 
-    Laws: with probability at least 1 - failure_probability every gap of every hypothesis lies in
+    Requirements: with probability at least 1 - delta every gap of every hypothesis lies in
     its interval, whatever the population is; lower <= upper, both in [-1, 1]; exchanging two groups
     mirrors them; the rate of a group in which nobody counts may be anything in [0, 1]; to add
     doubtful people widens the intervals.
@@ -730,7 +783,7 @@ class FixedCountBound(Protocol):
     >>> from evenhand.bounds import AuditBinomial, AuditCounts
     >>> bound: FixedCountBound = AuditBinomial()
     >>> counts = AuditCounts.of([[30, 20]], [[100, 100]])
-    >>> look = bound.intervals(counts, failure_probability=0.05, log_size=0.0, columns=1)
+    >>> look = bound.intervals(counts, delta=0.05, log_size=0.0, columns=1)
     >>> look.lower.round(2), look.upper.round(2)
     (array([[-0.25]]), array([[0.06]]))
     """
@@ -746,7 +799,7 @@ class FixedCountBound(Protocol):
         return {}
 
     def intervals(
-        self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
+        self, counts: AuditEvidence, *, delta: float, log_size: float, columns: int
     ) -> GapLimits:
         """The intervals of one look.
 
@@ -754,7 +807,7 @@ class FixedCountBound(Protocol):
         ----------
         counts : AuditEvidence
             What was counted on the audited people of this look.
-        failure_probability : float
+        delta : float
             The share of this look.
         log_size : float
             ln|H| of the class that was fixed before the data.
@@ -764,7 +817,7 @@ class FixedCountBound(Protocol):
         Returns
         -------
         GapLimits
-            One interval for each hypothesis and gap.
+            One interval for each hypothesis (axis 0) and gap (axis 1).
         """
         ...
 
@@ -783,8 +836,10 @@ class FairAnswer(Protocol):
     """
 
     @property
-    def policy(self) -> Policy:
-        """The cheapest fair policy found."""
+    def policy(self) -> "Mixture":
+        """The cheapest fair mixture found. It is an `evenhand.Mixture` and no other policy: Q puts
+        weights on the rules of mixtures.
+        """
         ...
 
     @property
@@ -831,7 +886,8 @@ class FairOracle(Protocol):
 
         Notes
         -----
-        Law: the answer meets every constraint; for an exact class no fair mixture is cheaper.
+        Requirement: the answer meets every constraint; for an exact class no fair mixture is
+        cheaper.
         """
         ...
 
@@ -846,8 +902,8 @@ class Learner(Protocol):
 
     Notes
     -----
-    Laws: each person is one round, also where several threads call; `decide` alone advances the
-    counter; looking at `policy` changes nothing; a label can be observed once, for an accepted
+    Requirements: each person is one round, also where several threads call; `decide` alone advances
+    the counter; looking at `policy` changes nothing; a label can be observed once, for an accepted
     round, in any order, however late, or never; what is refused changes nothing; a group may be
     unknown (None, NaN and pandas.NA are the same) or new. What else may happen to a round is a
     capability of its own, which a learner has by having the method: `SupportsOverrule`,
@@ -946,8 +1002,8 @@ class SupportsOverrule(Protocol):
 
     Notes
     -----
-    Laws: the label of an accept that was refused teaches nothing, whether it was reported before
-    (then it is forgotten) or is reported afterwards (then it is refused); a reject that was
+    Requirements: the label of an accept that was refused teaches nothing, whether it was reported
+    before (then it is forgotten) or is reported afterwards (then it is refused); a reject that was
     accepted stays rejected, and its label is refused; to overrule what was decided anyway, or the
     same round again, changes nothing.
 
@@ -977,10 +1033,10 @@ class SupportsErasure(Protocol):
 
     Notes
     -----
-    Laws: whoever is erased before the next decision leaves no trace but the round, its draw and its
-    propensity: two runs that differ in that person's features, group and label alone are equal from
-    then on, and so are their stored files; an erased round takes no label, group or overruling; to
-    erase it again changes nothing.
+    Requirements: whoever is erased before the next decision leaves no trace but the round, its draw
+    and its propensity: two runs that differ in that person's features, group and label alone are
+    equal from then on, and so are their stored files; an erased round takes no label, group or
+    overruling; to erase it again changes nothing.
 
     Examples
     --------
@@ -1006,7 +1062,8 @@ class SupportsLateGroups(Protocol):
 
     Notes
     -----
-    Laws: a group is told once; telling it again changes nothing, and another one is refused.
+    Requirements: a group is told once; telling it again changes nothing, and another one is
+    refused.
 
     Examples
     --------
@@ -1015,7 +1072,7 @@ class SupportsLateGroups(Protocol):
     True
     """
 
-    def tell_group(self, round: ArrayLike, group: ArrayLike) -> None:
+    def report_group(self, round: ArrayLike, group: ArrayLike) -> None:
         """Report groups of people who were decided about without them.
 
         Parameters
@@ -1034,8 +1091,8 @@ class SupportsStorage(Protocol):
 
     Notes
     -----
-    Laws: the copy decides as the original would have, and knows what was reported; or `save` raises
-    NotSerialisable.
+    Requirements: the copy decides as the original would have, and knows what was reported; or
+    `save` raises NotSerialisable.
 
     Examples
     --------
@@ -1065,10 +1122,10 @@ class Environment(Protocol):
 
     Notes
     -----
-    Laws: a draw depends on the generator alone (for a stream also on what was drawn before); loss,
-    gaps and optimum are those of the population and never change; the optimum keeps its limit, and
-    no mixture of `hypotheses` and the constants that keeps it has a smaller loss. Labels of a draw
-    are the truth: whoever runs a learner hides those of the rejected.
+    Requirements: a draw depends on the generator alone (for a stream also on what was drawn
+    before); loss, gaps and optimum are those of the population and never change; the optimum keeps
+    its limit, and no mixture of `hypotheses` and the constants that keeps it has a smaller loss.
+    Labels of a draw are the truth: whoever runs a learner hides those of the rejected.
 
     Examples
     --------
@@ -1116,7 +1173,7 @@ class Environment(Protocol):
         Returns
         -------
         LabelledSample
-            The people with their true labels.
+            The people with their true labels, one in each row (no counts).
         """
         ...
 
@@ -1155,13 +1212,13 @@ class Environment(Protocol):
         ...
 
     def optimum(
-        self, allowed_gap: float, rates: Rate | Sequence[Rate], prices: Prices, /
+        self, limit: float, rates: Rate | Sequence[Rate], prices: Prices, /
     ) -> tuple[float, Policy]:
         """The best that a policy can do within a limit.
 
         Parameters
         ----------
-        allowed_gap : float
+        limit : float
             The limit on all gaps.
         rates : Rate or sequence of Rate
             Whose gaps are limited.

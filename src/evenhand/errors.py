@@ -1,5 +1,4 @@
-"""Everything evenhand refuses, as one tree: each message names the thing, its value, the law and
-the way out.
+"""The errors of evenhand, as one tree. Each has the fields message, requirement, hint and argument.
 
 EvenhandError
 ├── InvalidInput (also a ValueError)
@@ -15,6 +14,8 @@ EvenhandError
 ├── CannotCertify            too few people to certify anything but a constant
 ├── DeltaOverspent           a process asks for more failure probability than is left
 └── ProtocolError            decide/observe called in an order or with a round that cannot be
+
+NotConverged is a warning: an answer that is worse than was asked for, and says so.
 """
 
 import math
@@ -34,28 +35,80 @@ def install_hint(extra: str) -> str:
 
 
 class EvenhandError(Exception):
-    """The root of the tree: whoever catches it catches everything that evenhand refuses.
+    """The root of the tree: `except EvenhandError` catches every error that evenhand raises.
+
+    Programs read the fields; the text is for people, and nothing parses it.
 
     Parameters
     ----------
     message : str
-        What is wrong, with its value and the law it breaks.
+        What is wrong, with its value: a whole sentence, or without its full stop where a
+        requirement follows.
     hint : str, optional
-        The way out; it is printed after the message.
+        How to mend it; it is printed after the message.
+    requirement : str, optional
+        What must be true; it is printed after the message, behind a semicolon.
+    argument : str, optional
+        The name of the Python argument concerned, such as "label". The command line shows the
+        option of that name.
+    remedies : tuple of str
+        The names of further arguments that the hint mentions.
 
     Examples
     --------
-    >>> str(EvenhandError("allowed_gap is 2; a gap is at most 1.", hint="use 0.05."))
-    'allowed_gap is 2; a gap is at most 1. Hint: use 0.05.'
+    >>> error = EvenhandError(
+    ...     "limit is 2", requirement="a gap is at most 1", hint="use 0.05.", argument="limit"
+    ... )
+    >>> str(error)
+    'limit is 2; a gap is at most 1. Hint: use 0.05.'
+    >>> error.requirement, error.argument
+    ('a gap is at most 1', 'limit')
     """
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message if hint is None else f"{message} Hint: {hint}")
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        requirement: str | None = None,
+        argument: str | None = None,
+        remedies: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
         self.hint = hint
+        self.requirement = requirement
+        self.argument = argument
+        self.remedies = remedies
+
+    @property
+    def sentence(self) -> str:
+        """The message with its requirement, without the hint."""
+        if self.requirement is None:
+            return self.message
+        return f"{self.message}; {self.requirement}."
+
+    def __str__(self) -> str:
+        if self.hint is None:
+            return self.sentence
+        return f"{self.sentence} Hint: {self.hint}"
 
 
 class InvalidInput(EvenhandError, ValueError):
-    """An argument breaks the law of its parameter.
+    """An argument, or a value in it, is not what it must be.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong.
+    hint, requirement, argument, remedies
+        As for `EvenhandError`.
+    column : str, optional
+        The column in which the wrong value stands.
+    row : int, optional
+        Its row, counted from 0.
+    value : str, optional
+        The wrong value, as it is shown to people: "'high'", or "missing".
 
     Examples
     --------
@@ -68,6 +121,25 @@ class InvalidInput(EvenhandError, ValueError):
 everybody, or an array with one for each person.
     """
 
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        requirement: str | None = None,
+        argument: str | None = None,
+        remedies: tuple[str, ...] = (),
+        column: str | None = None,
+        row: int | None = None,
+        value: str | None = None,
+    ) -> None:
+        super().__init__(
+            message, hint=hint, requirement=requirement, argument=argument, remedies=remedies
+        )
+        self.column = column
+        self.row = row
+        self.value = value
+
 
 class NotFinite(InvalidInput):
     """NaN or infinity where a finite number is needed.
@@ -76,7 +148,7 @@ class NotFinite(InvalidInput):
     --------
     >>> import evenhand as eh
     >>> try:
-    ...     eh.Applicants([[float("nan")]])
+    ...     eh.LabelledSample([[float("nan")]], ["a"], [1])
     ... except eh.NotFinite as error:
     ...     print(error.hint)
     impute or drop the rows before handing them to evenhand; or pass a frame, whose schema says
@@ -91,7 +163,7 @@ class LengthMismatch(InvalidInput):
     --------
     >>> import evenhand as eh
     >>> try:
-    ...     eh.Applicants([[1.0], [2.0]], group=["a"])
+    ...     eh.LabelledSample([[1.0], [2.0]], ["a"], [1, 1])
     ... except eh.LengthMismatch as error:
     ...     print(error)
     group has shape (1,) but there are 2 rows; it needs one entry per row.
@@ -105,10 +177,10 @@ class BadLabel(InvalidInput):
     --------
     >>> import evenhand as eh
     >>> try:
-    ...     eh.Outcome(round=7, label=0)
+    ...     eh.LabelledSample([[1.0]], ["a"], [0])
     ... except eh.BadLabel as error:
-    ...     print(error)
-    the label of round 7 is 0; labels are -1 and +1.
+    ...     print(error.message)
+    label contains 0; labels are -1 (bad outcome) and +1 (good outcome).
     """
 
 
@@ -263,8 +335,11 @@ class CannotCertify(EvenhandError):
         people: int,
         hint: str | None = None,
     ) -> None:
-        self.group, self.denominator = group, denominator
-        self.have, self.needed, self.people = have, needed, people
+        self.group = group
+        self.denominator = denominator
+        self.have = have
+        self.needed = needed
+        self.people = people
         self.missing = max(needed - have, 0.0)
         share = max(have, 3) / max(people, 3)
         self.more_people = self.missing / min(share, 1.0)
@@ -280,16 +355,25 @@ class CannotCertify(EvenhandError):
 
 
 class DeltaOverspent(EvenhandError):
-    """The delta ledger would exceed the failure probability that was promised.
+    """The delta ledger would exceed delta.
 
     Examples
     --------
     >>> from evenhand.fairness.delta_ledger import DeltaLedger
-    >>> try:
-    ...     DeltaLedger(0.05).book("a test", 0.06, at=0)
-    ... except DeltaOverspent:
-    ...     print("0.06 of 0.05")
-    0.06 of 0.05
+    >>> DeltaLedger(0.05).book("a test", 0.06, at=0)
+    Traceback (most recent call last):
+        ...
+    evenhand.errors.DeltaOverspent: process 'a test' asks for 0.06, but 0 of delta = 0.05 is ...
+    """
+
+
+class NotConverged(UserWarning):
+    """A solver has stopped before it reached the tolerance that was asked for.
+
+    Examples
+    --------
+    >>> issubclass(NotConverged, UserWarning)
+    True
     """
 
 

@@ -20,7 +20,8 @@ class KeyedHash:
 
     def __call__(self, message: bytes) -> bytes:
         """The 32 bytes of `message`."""
-        inner, outer = self._inner.copy(), self._outer.copy()
+        inner = self._inner.copy()
+        outer = self._outer.copy()
         inner.update(message)
         outer.update(inner.digest())
         return outer.digest()

@@ -54,7 +54,10 @@ class Registry(Mapping[str, Named], Generic[Named]):
         things: Mapping[str, Named],
         adopt: Callable[[Any], Named] | None = None,
     ) -> None:
-        self.kind, self.group, self.own, self.adopt = kind, group, dict(things), adopt
+        self.kind = kind
+        self.group = group
+        self.own = dict(things)
+        self.adopt = adopt
         self._foreign: dict[str, EntryPoint] | None = None
         self._lock = Lock()
 

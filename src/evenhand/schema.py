@@ -97,7 +97,8 @@ class Column:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "categories", tuple(self.categories))
-        name, length = cast(object, self.name), cast(object, self.length)  # whatever was given
+        name = cast(object, self.name)
+        length = cast(object, self.length)  # whatever was given
         self._require(isinstance(name, str) and bool(name), "name", "a text")
         self._require(self.kind in _DTYPES, "kind", f"one of {', '.join(_DTYPES)}")
         self._require(self.unseen in ("refuse", "missing"), "unseen", '"refuse" or "missing"')
@@ -110,12 +111,13 @@ class Column:
         texts = all(isinstance(value, str) for value in self.categories)
         numbers = all(_is_number(value) and math.isfinite(value) for value in self.categories)
         distinct = len(set(self.categories)) == len(self.categories)
-        law = "all texts or all finite numbers, each named once"
-        self._require((texts or numbers) and distinct, "categories", law)
+        requirement = "all texts or all finite numbers, each named once"
+        self._require((texts or numbers) and distinct, "categories", requirement)
         if self.unseen == "missing":
             self._require(self.kind == "category", "unseen", '"refuse", unless it is a category')
             object.__setattr__(self, "missing", True)
-        types, dtype = _DTYPES[self.kind], self.dtype
+        types = _DTYPES[self.kind]
+        dtype = self.dtype
         if dtype is None:
             dtype = "boolean" if self.kind == "boolean" and self.missing else types[0]
         self._require(dtype in types, "dtype", f"one of {', '.join(types)} in a {self.kind}")
@@ -125,10 +127,15 @@ class Column:
             dtype = "boolean"
         object.__setattr__(self, "dtype", dtype)
 
-    def _require(self, kept: bool, part: str, law: str) -> None:
+    def _require(self, kept: bool, part: str, requirement: str) -> None:
         if not kept:
+            value = repr(getattr(self, part))
             raise InvalidInput(
-                f"{part} of the column {self.name!r} is {getattr(self, part)!r}; it is {law}."
+                f"{part} of the column {self.name!r} is {value}",
+                requirement=f"it is {requirement}",
+                argument=part,
+                column=self.name,
+                value=value,
             )
 
     @property
@@ -201,11 +208,11 @@ class Column:
             given = [None if _is_missing(value) else value for value in given]
             for row, value in enumerate(given):
                 if value is not None and not self._takes(value):
-                    raise self._refused(row, value, _LAWS[self.kind])
+                    raise self._wrong(row, value, _REQUIREMENTS[self.kind])
         if self.kind == "number":
             for row, value in enumerate(given):
                 if isinstance(value, int) and abs(value) > WHOLE:
-                    raise self._refused(row, value, _FLOAT, _AS_TEXT)
+                    raise self._wrong(row, value, _FLOAT, _AS_TEXT)
             return self._numbers(np.array([math.nan if v is None else float(v) for v in given]))
         distinct = {value: place for place, value in enumerate(dict.fromkeys(given))}
         table = np.zeros((len(distinct), self.width))
@@ -232,7 +239,7 @@ class Column:
             and not -WHOLE <= given.min() <= given.max() <= WHOLE
         ):
             row = int(np.argmax(np.abs(given.astype(np.float64))))
-            raise self._refused(row, given[row], _FLOAT, _AS_TEXT)
+            raise self._wrong(row, given[row], _FLOAT, _AS_TEXT)
         values = given.astype(np.float64)
         if self.dtype == "float32":
             with np.errstate(over="ignore"):
@@ -241,10 +248,16 @@ class Column:
         wrong = np.isinf(values) | (values == MISSING)
         if wrong.any():
             row = int(np.argmax(wrong))
+            requirement = "a number is finite"
+            if values[row] == MISSING:
+                requirement += " and not the code of a missing value"
             raise NotFinite(
-                f"the column {self.name!r} is {given[row].item()} in row {row}; a number is finite"
-                + (" and not the code of a missing value." if values[row] == MISSING else "."),
+                f"the column {self.name!r} is {given[row].item()} in row {row}",
+                requirement=requirement,
                 hint="leave the person out, or mark the value as missing.",
+                column=self.name,
+                row=row,
+                value=str(given[row].item()),
             )
         if self.dtype in _INTEGERS:
             kind = np.iinfo(self.dtype)
@@ -254,13 +267,13 @@ class Column:
             if broken.any():
                 row = int(np.argmax(broken))
                 hint = f'give the schema: schema.changed({self.name!r}, dtype="float64").'
-                raise self._refused(row, given[row], f"a whole number of type {self.dtype}", hint)
+                raise self._wrong(row, given[row], f"a whole number of type {self.dtype}", hint)
         codes = np.where(gaps, MISSING, values + 0.0)[:, np.newaxis]
         self._require_present(codes)
         return codes
 
     def _code(self, given: list[Any], value: Any) -> float | list[float]:
-        """The code of one value; `given` tells the row in a refusal."""
+        """The code of one value; `given` shows the row for an error."""
         if value is None:
             return [MISSING, *[0.0] * (self.width - 1)]
         if self.kind == "boolean":
@@ -273,19 +286,20 @@ class Column:
                 listed = ", ".join(map(repr, self.categories[:8]))
                 more = ", ..." if len(self.categories) > 8 else ""
                 hint = f'schema.changed({self.name!r}, unseen="missing") lets it count as missing.'
-                raise self._refused(given.index(value), value, f"one of {listed}{more}", hint)
+                raise self._wrong(given.index(value), value, f"one of {listed}{more}", hint)
             return code
         written: bytes = value.encode(errors="surrogatepass")
-        law, hint = "", ""
+        requirement = ""
+        hint = ""
         if written != value.encode(errors="replace"):
-            law = "a text that UTF-8 can write"
+            requirement = "a text that UTF-8 can write"
         elif b"\0" in written:
-            law = "a text without the character NUL"
+            requirement = "a text without the character NUL"
         elif len(written) > self.length:
-            law = f"a text of at most {self.length} bytes, and this one has {len(written)}"
+            requirement = f"a text of at most {self.length} bytes, and this one has {len(written)}"
             hint = f"schema.changed({self.name!r}, length={2 * len(written)}) lets it in."
-        if law:
-            raise self._refused(given.index(value), value, law, hint)
+        if requirement:
+            raise self._wrong(given.index(value), value, requirement, hint)
         padded = written.ljust(PACKED * self.width, b"\0")
         starts = range(0, len(padded), PACKED)
         return [float(int.from_bytes(padded[at : at + PACKED], "big")) for at in starts]
@@ -299,18 +313,25 @@ class Column:
         if not self.missing and gaps.any():
             row = int(np.argmax(gaps))
             raise NotFinite(
-                f"the column {self.name!r} is missing in row {row}; the schema allows no missing "
-                "value there.",
+                f"the column {self.name!r} is missing in row {row}",
+                requirement="the schema allows no missing value there",
                 hint=f"fill it in before, or allow it: schema.changed({self.name!r}, "
                 "missing=True), if the model can deal with it.",
+                column=self.name,
+                row=row,
+                value="missing",
             )
 
-    def _refused(self, row: int, value: object, law: str, hint: str = "") -> InvalidInput:
+    def _wrong(self, row: int, value: object, requirement: str, hint: str = "") -> InvalidInput:
         written = repr(value.item() if isinstance(value, np.generic) else value)
         shown = written if len(written) <= 60 else written[:57] + "..."
         return InvalidInput(
-            f"the column {self.name!r} is {shown} in row {row}; it must be {law}.",
+            f"the column {self.name!r} is {shown} in row {row}",
+            requirement=f"it must be {requirement}",
             hint=hint or None,
+            column=self.name,
+            row=row,
+            value=shown,
         )
 
     def require_codes(self, codes: Codes) -> None:
@@ -379,7 +400,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "category": (str, int),
     "text": (str,),
 }
-_LAWS: Mapping[str, str] = {
+_REQUIREMENTS: Mapping[str, str] = {
     "number": "a number",
     "boolean": "True or False",
     "category": "one of its categories",
@@ -480,7 +501,8 @@ class Schema:
     @cached_property
     def places(self) -> Mapping[str, slice]:
         """Which columns of the matrix belong to a column of the frame."""
-        places, start = {}, 0
+        places = {}
+        start = 0
         for column in self.columns:
             places[column.name] = slice(start, start + column.width)
             start += column.width
@@ -768,7 +790,8 @@ class Schema:
 
     def _require_names(self, given: Sequence[str], what: str) -> None:
         _require_distinct(given, what)
-        have, need = set(given), set(self.names)
+        have = set(given)
+        need = set(self.names)
         listed = ", ".join(map(repr, given[:12])) + (", ..." if len(given) > 12 else "")
         for name in self.names:
             if name not in have:
@@ -895,7 +918,8 @@ def _column_of(name: str, series: Any) -> Column:
     """What one series shows."""
     import narwhals as nw
 
-    kind, cells = series.dtype, _cells(series)
+    kind = series.dtype
+    cells = _cells(series)
     if isinstance(cells, np.ndarray):
         gaps = bool(np.isnan(cells).any()) if cells.dtype.kind == "f" else False
         known = str(kind).lower() in _DTYPES["number"]
@@ -933,9 +957,11 @@ def _category_of(name: str, series: Any, values: list[Any], gaps: bool) -> Colum
     """A category with the values that its type lists; where it lists none of its own (the
     categories of polars are open), with those that occur, in order.
     """
-    native, ordered = series.to_native(), False
+    native = series.to_native()
+    ordered = False
     if hasattr(native, "cat") and hasattr(native.cat, "categories"):  # pandas
-        listed, ordered = native.cat.categories.tolist(), bool(native.cat.ordered)
+        listed = native.cat.categories.tolist()
+        ordered = bool(native.cat.ordered)
     elif hasattr(series.dtype, "categories"):  # an Enum
         listed = list(series.dtype.categories)
     elif hasattr(native, "unify_dictionaries"):  # pyarrow

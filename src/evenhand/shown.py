@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 ROWS_SHOWN = 8
 """A notebook shows so many rows of a longer table, from both of its ends."""
 
-INK, LIMIT, BAND, MUTED_INK = "#117733", "#c4400c", "#cfe8d6", "#5c636b"
+INK = "#117733"
+LIMIT = "#c4400c"
+BAND = "#cfe8d6"
+MUTED_INK = "#5c636b"
 """Colours of lines, of limits, of bands, and of what stands beside."""
 
-FEW, SHORT = 3, 160
+FEW = 3
+SHORT = 160
 """Values of a long array or sequence that are shown in one line, and the length up to which a
 sequence of a few records is shown whole."""
 
@@ -67,9 +71,11 @@ def brief(value: object) -> str:
     ("('a', 'b')", '<1000: 0, 1, 2, ...>', '({}, {})', '<8 of dict>')
     """
     if isinstance(value, np.ndarray):
-        size, few = " x ".join(map(str, value.shape)), value.ravel()[: FEW + 1].tolist()
+        size = " x ".join(map(str, value.shape))
+        few = value.ravel()[: FEW + 1].tolist()
     elif isinstance(value, tuple | list | range):
-        size, few = str(len(value)), list(value[: FEW + 1])
+        size = str(len(value))
+        few = list(value[: FEW + 1])
         simple = all(one is None or isinstance(one, str | float | int) for one in few)
         if len(few) <= FEW and (simple or len(repr(value)) <= SHORT):
             return repr(value)

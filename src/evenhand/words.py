@@ -144,6 +144,8 @@ def as_known_groups(value: object, rows: int) -> GroupArray:
                 "or another hashable value.",
                 hint="None marks an unknown group.",
             )
+        if isinstance(label, bool | np.bool_):
+            continue
         # of all values NaN and NaT alone differ from themselves, and pandas.NA answers with itself
         empty = isinstance(label, str) and not label.strip()
         if empty or label is None or (other := label != label) is label or other:
@@ -232,49 +234,11 @@ def _require_rows(rows: int, what: str) -> None:
         raise InvalidInput(f"{what} has no rows; at least one is needed.")
 
 
-def _encode_features(noun: "Applicants | LabelledSample | CostSensitiveProblem") -> None:
+def _encode_features(noun: "LabelledSample | CostSensitiveProblem") -> None:
     """The rows of a noun and their schema, in the place of what was given."""
     rows, schema = as_people(noun.features, noun.schema)
     object.__setattr__(noun, "features", rows)
     object.__setattr__(noun, "schema", schema)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Applicants(Brief):
-    """People about whom nothing but features (and perhaps the group) is known.
-
-    Parameters
-    ----------
-    features : array_like of shape (rows, columns), or frame
-        One person per row: finite numbers, or a frame of pandas, polars or pyarrow.
-    group : array_like, shape (rows,), optional
-        Their groups: texts, numbers or other hashable values.
-    schema : Schema, optional
-        The columns of the frame; by default what the frame itself shows.
-
-    Raises
-    ------
-    InvalidInput
-        If an array is no such array.
-
-    Examples
-    --------
-    >>> people = Applicants([[612.0], [580.0]], group=["a", "b"])
-    >>> len(people), people.features.dtype
-    (2, dtype('float64'))
-    """
-
-    features: FloatArray
-    group: GroupArray | None = None
-    schema: Schema | None = None
-
-    def __post_init__(self) -> None:
-        _encode_features(self)
-        if self.group is not None:
-            object.__setattr__(self, "group", as_group(self.group, len(self.features)))
-
-    def __len__(self) -> int:
-        return len(self.features)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -340,19 +304,57 @@ class LabelledSample(Brief):
         return distinct_groups(self.group[self.weight > 0].tolist())
 
     def require_two_groups(self) -> None:
-        """Refuse a sample with one group: a gap needs two.
+        """Raise an error for a sample with fewer than two groups: a gap needs two.
 
         Raises
         ------
         CannotEstimateRate
-            If there is one group only.
+            If there is one group only, or the rows stand for nobody.
         """
         if len(self.groups) < 2:
+            only = f"the group {self.groups[0]!r}" if self.groups else "rows that count 0"
             raise CannotEstimateRate(
-                f"the sample has only the group {self.groups[0]!r} ({self.weight.sum():g} people); "
+                f"the sample has only {only} ({self.weight.sum():g} people); "
                 "a gap needs two groups.",
                 hint="check the group column, or add people of the other group.",
             )
+
+    def require_whole_counts(self, why: str) -> IntArray:
+        """The counts as whole numbers, where parts of people cannot be meant.
+
+        Parameters
+        ----------
+        why : str
+            Who needs whole people, for the message: "an exact interval counts people".
+
+        Returns
+        -------
+        array of int, shape (rows,)
+            How many people each row stands for.
+
+        Raises
+        ------
+        InvalidInput
+            If a count is not a whole number, or the rows stand for nobody.
+
+        Examples
+        --------
+        >>> sample = LabelledSample([[612.0], [580.0]], ["b", "a"], [1, -1], count=[3, 2])
+        >>> sample.require_whole_counts("an example counts people")
+        array([3, 2])
+        """
+        whole = np.rint(self.weight)
+        apart = self.weight != whole
+        if apart.any():
+            row = int(np.argmax(apart))
+            raise InvalidInput(
+                f"count is {self.weight[row]:g} in row {row}; {why}, so every count is a whole "
+                "number.",
+                hint="pass the numbers of people, not weights or shares.",
+            )
+        if not whole.any():
+            raise InvalidInput(f"every count is 0, so the sample is nobody; {why}.")
+        return whole.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -479,7 +481,11 @@ class Prices(Brief):
         return np.where(label == 1, -np.asarray(self.false_reject), np.asarray(self.false_accept))
 
     def problem(
-        self, features: FloatArray, group: GroupArray | None, label: IntArray
+        self,
+        features: FloatArray,
+        group: GroupArray | None,
+        label: IntArray,
+        count: FloatArray | None = None,
     ) -> CostSensitiveProblem:
         """The fully labelled problem.
 
@@ -491,18 +497,29 @@ class Prices(Brief):
             Their groups.
         label : array, shape (rows,)
             -1 or +1 for each row.
+        count : array, shape (rows,), optional
+            How many people each row stands for; one by default. Pass the `count` of a
+            `LabelledSample`, so that costs and rates are about the same people.
 
         Returns
         -------
         CostSensitiveProblem
-            A reject of y = +1 costs false_reject, an accept of y = -1 costs false_accept.
+            A reject of y = +1 costs false_reject, an accept of y = -1 costs false_accept, times
+            the people of the row.
+
+        Examples
+        --------
+        >>> sample = LabelledSample([[612.0], [580.0]], ["b", "a"], [1, -1], count=[3, 2])
+        >>> rows = (sample.features, sample.group, sample.label, sample.count)
+        >>> Prices(false_accept=5.0).problem(*rows).acceptance_cost
+        array([-3., 10.])
         """
-        return CostSensitiveProblem(
-            features,
-            group,
-            cost_if_rejected=np.where(label == 1, self.false_reject, 0.0),
-            cost_if_accepted=np.where(label == 1, 0.0, self.false_accept),
-        )
+        cost_if_rejected = np.where(label == 1, self.false_reject, 0.0)
+        cost_if_accepted = np.where(label == 1, 0.0, self.false_accept)
+        if count is not None:
+            cost_if_rejected = count * cost_if_rejected
+            cost_if_accepted = count * cost_if_accepted
+        return CostSensitiveProblem(features, group, cost_if_rejected, cost_if_accepted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,71 +618,47 @@ class Decisions(Brief, Sequence[Decision]):
 
 
 class OneDecision(Decisions):
-    """The decision about one person as a block of one; its arrays are made when somebody asks for
-    them.
+    """The decision about one person, as a block of one. Most people come alone: the columns are
+    made only if somebody asks for them.
     """
 
-    @classmethod
-    def of(
-        cls, accept: bool, propensity: float, round: int, epoch: int, audit: bool
-    ) -> "OneDecision":
-        """What was decided."""
-        made = object.__new__(cls)
-        made.__dict__["alone"] = (accept, propensity, epoch, audit)
-        made.__dict__["first_round"] = round
-        return made
+    decision: Decision
+
+    def __init__(
+        self, accept: bool, propensity: float, round: int, epoch: int, audit: bool
+    ) -> None:
+        decision = Decision(accept, propensity, round, epoch, audit)
+        object.__setattr__(self, "decision", decision)
+        object.__setattr__(self, "first_round", round)
 
     def __len__(self) -> int:
-        return 1 if "alone" in self.__dict__ else super().__len__()
+        return 1
 
     @overload
     def __getitem__(self, index: int) -> Decision: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Decision, ...]: ...
     def __getitem__(self, index: int | slice) -> Decision | tuple[Decision, ...]:
-        alone = self.__dict__.get("alone")
-        if alone is None or index not in (0, -1):
-            return super().__getitem__(index)
-        accept, propensity, epoch, audit = alone
-        return Decision(accept, propensity, self.first_round, epoch, audit)
+        if isinstance(index, slice):
+            return (self.decision,)[index]
+        return (self.decision,)[index]
 
-    def __getattr__(self, name: str) -> object:
-        """The arrays, all of them at the first question."""
-        alone = self.__dict__.pop("alone", None)
-        if alone is None:
-            raise AttributeError(name)
-        for column, value in zip(("accept", "propensity", "epoch", "audit"), alone, strict=True):
-            self.__dict__[column] = np.array([value])
-        return getattr(self, name)
+    @property
+    def accept(self) -> BoolArray:
+        """What was decided."""
+        return np.array([self.decision.accept])
 
+    @property
+    def propensity(self) -> FloatArray:
+        """The probability with which just this decision was taken."""
+        return np.array([self.decision.propensity])
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The label of one accepted round.
+    @property
+    def epoch(self) -> IntArray:
+        """The number of the policy that decided."""
+        return np.array([self.decision.epoch])
 
-    Parameters
-    ----------
-    round : int
-        The round of the decision.
-    label : int
-        -1 or +1.
-
-    Raises
-    ------
-    BadLabel
-        If the label is another one.
-
-    Examples
-    --------
-    >>> Outcome(round=41, label=1).label
-    1
-    """
-
-    round: int
-    label: int
-
-    def __post_init__(self) -> None:
-        if self.label not in (-1, 1):
-            raise BadLabel(
-                f"the label of round {self.round} is {self.label}; labels are -1 and +1."
-            )
+    @property
+    def audit(self) -> BoolArray:
+        """Whether the audit coin accepted the person."""
+        return np.array([self.decision.audit])

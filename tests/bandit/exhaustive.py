@@ -22,6 +22,10 @@ class TableHypothesis:
 
     accepted: tuple[bool, ...]
 
+    @property
+    def columns_used(self) -> tuple[int, ...]:
+        return (0,)
+
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         return np.array(self.accepted)[features[:, 0].astype(int)]
 

@@ -5,7 +5,7 @@ import pytest
 from evenhand.bandit import PracticalSchedule, TheorySchedule
 from evenhand.errors import InvalidInput
 
-THEORY = TheorySchedule(horizon=10**6, failure_probability=0.05, log_size=log(204))
+THEORY = TheorySchedule(horizon=10**6, delta=0.05, log_size=log(204))
 
 
 def test_theory_is_the_papers_formula():
@@ -51,7 +51,7 @@ def test_params_rebuild_the_schedule():
         (lambda: PracticalSchedule(scale=0), "scale is 0"),
         (lambda: PracticalSchedule(regret_scale=float("inf")), "regret_scale is inf"),
         (lambda: TheorySchedule(1, 0.05, 1.0), "horizon is 1"),
-        (lambda: TheorySchedule(100, 0.0, 1.0), "failure_probability is 0"),
+        (lambda: TheorySchedule(100, 0.0, 1.0), "delta is 0"),
         (lambda: TheorySchedule(100, 0.05, float("inf")), 'Hint: use the "practical" schedule'),
         (lambda: PracticalSchedule().exploration_floor(0), "rounds count from 1"),
     ],

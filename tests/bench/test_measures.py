@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from bench.data import generated
 from bench.exactness import Hidden, highs
-from bench.hulls import hulls
 from bench.record import Record, geometric_mean, number
+from bench.worst_case_hulls import hulls
 
 from evenhand import FalsePositiveRate, Stumps
 from evenhand.contracts import Enumeration

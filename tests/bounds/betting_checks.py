@@ -144,7 +144,7 @@ def check_factors_are_bounded(plan, world, row, acceptance, regression):
         assert least >= 1 - THETA - TOLERANCE, least
 
 
-def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
+def check_covering(seed, rates=(FPR,), groups=2, delta=0.9):
     """Whatever the data: a point at which no process has crossed its threshold is in every
     interval.
 
@@ -152,7 +152,7 @@ def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
     """
     r = np.random.default_rng(seed)
     world = random_world(seed, groups)
-    bound = small_bound(world, rates, failure_probability=failure_probability)
+    bound = small_bound(world, rates, delta=delta)
     truth = r.uniform(0.02, 0.98, (len(world.accepts), len(bound.rates), groups))
     truth = np.where(r.random(truth.shape) < 0.2, r.choice(CLASSES, truth.shape), truth)
     plan = random_plan(bound, truth, r)
@@ -209,7 +209,7 @@ def check_the_part_of_a_cell_that_is_left():
     np.testing.assert_allclose(state.gap_upper[0, 0, 0], wanted, atol=1e-6)
 
 
-def check_union(bound, failure_probability):
+def check_union(bound, delta):
     """The false-alarm probabilities e^-L of all processes, counted one by one, sum to delta at
     most.
     """
@@ -227,5 +227,5 @@ def check_union(bound, failure_probability):
         for _ in range(R * K)
         for at, _ in places
     )
-    assert singles + pairs <= failure_probability * (1 + 1e-12)
-    assert log(failure_probability / (singles + pairs)) < 0.01, "more is paid than is needed"
+    assert singles + pairs <= delta * (1 + 1e-12)
+    assert log(delta / (singles + pairs)) < 0.01, "more is paid than is needed"

@@ -169,10 +169,8 @@ def covers(intervals, gaps):
     )
 
 
-def small_bound(world, rates=(FPR,), horizons=(30.0, 3000.0), failure_probability=0.05):
-    return BettingBound(
-        world.groups, rates, len(world.accepts), failure_probability, horizons=horizons
-    )
+def small_bound(world, rates=(FPR,), horizons=(30.0, 3000.0), delta=0.05):
+    return BettingBound(world.groups, rates, len(world.accepts), delta, horizons=horizons)
 
 
 def dropping_unresolved(cohort):

@@ -262,7 +262,7 @@ def test_a_nominated_hypothesis_joins_with_its_own_share_and_an_empty_past():
     )
     after = both.update(joined, cohort, both.plan(joined))
     assert after.rounds.tolist() == [2900.0, 900.0]
-    with pytest.raises(InvalidInput, match="more than failure_probability"):
+    with pytest.raises(InvalidInput, match="more than delta"):
         both.joined_by(0.04)
 
 
@@ -325,10 +325,7 @@ COLUMNS = dict(acceptance=0.5, regression=0.5, rejected=1.0, positive=0.0, negat
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"acceptance": 0.0},
-            r"acceptance is 0 in row 0.*\(0, 1\].*Hint: play with an exploration floor",
-        ),
+        ({"acceptance": 0.0}, r"acceptance is 0 in row 0.*\(0, 1\]"),
         ({"acceptance": 1.5}, "acceptance is 1.5"),
         ({"acceptance": 1.0}, "acceptance is 1 but rejected is 1"),
         ({"negative": -1.0}, "negative is -1"),
@@ -344,8 +341,8 @@ def test_a_cohort_refuses_what_cannot_be(change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"failure_probability": 0.0}, "failure_probability is 0"),
-        ({"failure_probability": 1.0}, "strictly between"),
+        ({"delta": 0.0}, "delta is 0"),
+        ({"delta": 1.0}, "strictly between"),
         ({"groups": ("a",)}, "at least two groups"),
         ({"groups": ("a", "a")}, "each named once"),
         ({"rates": ()}, "at least one"),
@@ -363,7 +360,7 @@ def test_a_bound_refuses_nonsense(change, message):
                 "groups": (0, 1),
                 "rates": (FPR,),
                 "hypotheses": 3,
-                "failure_probability": 0.05,
+                "delta": 0.05,
                 **change,
             }
         )

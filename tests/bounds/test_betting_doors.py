@@ -157,23 +157,19 @@ class TestNobodyCouldBeAccepted:
 
 
 class TestGroupsThatJoin:
-    def joined(self, seed, hypotheses=2, failure_probability=0.9):
+    def joined(self, seed, hypotheses=2, delta=0.9):
         world = random_world(seed, groups=3, hypotheses=hypotheses)
-        start = BettingBound(
-            (0, 1), (FPR,), hypotheses, failure_probability / 2, horizons=(30.0, 3000.0)
-        )
-        return world, start, start.joined_by_group(2, failure_probability / 2)
+        start = BettingBound((0, 1), (FPR,), hypotheses, delta / 2, horizons=(30.0, 3000.0))
+        return world, start, start.joined_by_group(2, delta / 2)
 
     def test_all_processes_together_cost_what_was_booked(self):
-        _, start, bound = self.joined(0, failure_probability=0.05)
+        _, start, bound = self.joined(0, delta=0.05)
         checks.check_union(bound, 0.05)
         later = bound.joined_by_group(3, 0.001)
         checks.check_union(later, 0.051)
         shares = tuple(float(x) for x in (0.01, 0.01))
         nominated = (
-            replace(start, shares=shares, failure_probability=0.05)
-            .joined_by_group(2, 0.002)
-            .joined_by(0.02)
+            replace(start, shares=shares, delta=0.05).joined_by_group(2, 0.002).joined_by(0.02)
         )
         checks.check_union(nominated, 0.042)
         assert nominated.started_with == (2, 2, 3)

@@ -35,7 +35,7 @@ def look(
     log_size: float = 0.0,
     columns: int = 1,
 ) -> AuditIntervals:
-    return bound.intervals(counts, failure_probability=delta, log_size=log_size, columns=columns)
+    return bound.intervals(counts, delta=delta, log_size=log_size, columns=columns)
 
 
 def worst_miss(intervals: AuditIntervals, n: int, m: int) -> float:

@@ -16,7 +16,7 @@ BOUNDS = [JointHoeffding(), Dkw(), ClopperPearson()]
 def slack(
     bound: SlackBound, counts: object, delta: float = 0.05, log_size: float = math.log(20)
 ) -> float:
-    return bound.slack(counts, log_size=log_size, columns=2, failure_probability=delta)
+    return bound.slack(counts, log_size=log_size, columns=2, delta=delta)
 
 
 def test_joint_hoeffding_is_the_formula_of_the_design() -> None:
@@ -60,7 +60,7 @@ def test_an_infinite_class_is_refused_with_a_way_out(bound: SlackBound) -> None:
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda b: b.name)
 def test_bad_input_is_refused(bound: SlackBound) -> None:
-    with pytest.raises(InvalidInput, match="failure_probability"):
+    with pytest.raises(InvalidInput, match="delta"):
         slack(bound, [10, 10], delta=0.0)
     with pytest.raises(InvalidInput, match="two groups"):
         slack(bound, [10])
@@ -70,17 +70,17 @@ def test_bad_input_is_refused(bound: SlackBound) -> None:
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda b: b.name)
 def test_people_needed_is_the_smallest_multiple(bound: SlackBound) -> None:
-    settings = dict(log_size=3.0, columns=2, failure_probability=0.05)
+    settings = dict(log_size=3.0, columns=2, delta=0.05)
     short = people_needed(lambda counts: bound.slack(counts, **settings), [[120, 40]], 0.08)
-    assert bound.slack(short.counts, log_size=3.0, columns=2, failure_probability=0.05) <= 0.08
+    assert bound.slack(short.counts, log_size=3.0, columns=2, delta=0.05) <= 0.08
     fewer = np.floor(short.counts * 0.99)
-    assert bound.slack(fewer, log_size=3.0, columns=2, failure_probability=0.05) > 0.08
+    assert bound.slack(fewer, log_size=3.0, columns=2, delta=0.05) > 0.08
     assert short.more == pytest.approx(short.counts - [[120, 40]])
 
 
 def test_people_needed_knows_when_nothing_is_needed_and_when_nothing_helps() -> None:
     def hoeffding(counts):
-        return JointHoeffding().slack(counts, log_size=1.0, columns=1, failure_probability=0.05)
+        return JointHoeffding().slack(counts, log_size=1.0, columns=1, delta=0.05)
 
     assert people_needed(hoeffding, [[10_000, 10_000]], 0.5).multiple == 1.0
     assert people_needed(hoeffding, [[0, 10]], 0.5).multiple == math.inf
@@ -109,7 +109,7 @@ def test_dkw_covers_all_thresholds_at_once() -> None:
     """
     generator = stream(3, "dkw")
     n, m, misses = 60, 40, 0
-    bound = Dkw().slack([n, m], log_size=math.inf, columns=1, failure_probability=0.05)
+    bound = Dkw().slack([n, m], log_size=math.inf, columns=1, delta=0.05)
     for _ in range(2000):
         first, second = generator.random(n), generator.random(m)
         cuts = np.concatenate([first, second])
@@ -121,9 +121,7 @@ def test_dkw_covers_all_thresholds_at_once() -> None:
 def test_a_slack_off_by_sqrt_two_is_caught() -> None:
     """Negative control for the enumeration above."""
     n, delta = 40, 0.05
-    short = JointHoeffding().slack(
-        [n, n], log_size=0.0, columns=1, failure_probability=delta
-    ) / math.sqrt(2)
+    short = JointHoeffding().slack([n, n], log_size=0.0, columns=1, delta=delta) / math.sqrt(2)
     error = np.abs(np.arange(n + 1)[:, None] - np.arange(n + 1)) / n
     mass = binom.pmf(np.arange(n + 1), n, 0.5)[:, None] * binom.pmf(np.arange(n + 1), n, 0.5)
     assert mass[error > short].sum() > delta

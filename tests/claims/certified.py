@@ -1,4 +1,4 @@
-"""What the claims of the certified learner share: scenarios by name, lifetimes in numbers, and
+"""What the claims of the certified learner share: scenarios by name, runs in numbers, and
 exact limits.
 
 A scenario is a population with a limit, prices and rates; it is described by its name, so that
@@ -29,7 +29,7 @@ from evenhand.hypotheses import ScoreThresholds
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
 from evenhand.policies import Mixture
-from evenhand.simulate import simulate
+from evenhand.simulation import simulate
 from evenhand.words import Prices
 
 DELTA = 0.05
@@ -40,7 +40,7 @@ BOUNDS = ("betting", "nominate", "hoeffding", "kl", "binomial", "dkw")
 
 @dataclass(frozen=True)
 class Scenario:
-    """One population with the promise that is made on it."""
+    """One population with the guarantee that is made on it."""
 
     world: Callable[[], Discrete]
     limit: float
@@ -106,9 +106,9 @@ def scenario(name: str) -> tuple[Scenario, Discrete]:
 
 @dataclass(frozen=True)
 class CertificationRun:
-    """One lifetime in numbers.
+    """One run in numbers.
 
-    missed: some interval excludes the true gap of its hypothesis, or the life was suspended.
+    missed: some interval excludes the true gap of its hypothesis, or the run was suspended.
     """
 
     worst_gap: float
@@ -144,20 +144,20 @@ def live(
     compared_with: float | None = None,
     **settings: Any,
 ) -> CertificationRun:
-    """Play one lifetime;
+    """Play one run;
     regret is to the best policy with gap compared_with (default: the limit).
     """
     _, world = scenario(name)
     learner = learner_for(name, bound, **settings)
     prices = learner.prices
-    run = simulate(learner, world, rounds, seed, compared_with or learner.allowed_gap)
+    run = simulate(learner, world, rounds, seed, compared_with or learner.limit)
     weights = np.array([learned(policy) for policy in run.policies])
     above = np.flatnonzero(weights > 0.5)
     return CertificationRun(
         worst_gap=run.worst_gap,
-        limit=learner.allowed_gap,
+        limit=learner.limit,
         missed=missed(run.learner, world),
-        suspended=run.learner.state.run.number > 1,
+        suspended=run.learner.state.run > 1,
         regret=float(run.regret[-1]),
         best_constant=rounds * float(constants(world, prices).min() - run.optimum),
         audit_bill=audit_bill(run, world, prices),
@@ -189,20 +189,13 @@ def audit_bill(run: Any, world: Discrete, prices: Prices) -> float:
     learn.
     """
     accept, reject = constants(world, prices)
-    weights = [
-        sum(
-            w
-            for h, w in zip(p.hypotheses, p.weights, strict=True)
-            if h.describe() == "accept everybody"
-        )
-        for p in run.policies
-    ]
+    weights = [policy.weight_of(ACCEPT_ALL) for policy in run.policies]
     return float(max(accept - reject, 0.0) * (run.lengths @ np.array(weights)))
 
 
 def true_gaps(learner: CertifiedLearner, world: Discrete) -> np.ndarray:
     """(gaps, members) on the population."""
-    members, _, _ = learner.state.run.certified()
+    members, _, _ = learner.state.certified()
     return np.stack(
         [world.gaps(Mixture((h,), (1.0,), learner.group_use), learner.rates) for h in members],
         axis=1,
@@ -214,11 +207,11 @@ def missed(learner: CertifiedLearner, world: Discrete) -> bool:
 
     They only ever shrink, so the last ones tell about all before.
     """
-    if learner.state.run.number > 1 or learner.state.run.alarms:
+    if learner.state.run > 1 or learner.state.alarms:
         return True
-    if not learner.state.run.started or not learner.state.run.process.members:
+    if learner.state.process is None or not learner.state.process.members:
         return False
-    _, lo, hi = learner.state.run.certified()
+    _, lo, hi = learner.state.certified()
     gaps = true_gaps(learner, world)
     return bool(((gaps < lo - ROUNDING) | (gaps > hi + ROUNDING)).any())
 

@@ -1,4 +1,4 @@
-"""Lives on continuous features with an exact truth: a normal score with thresholds, and normal
+"""Runs on continuous features with an exact truth: a normal score with thresholds, and normal
 vectors with linear rules.
 
 Features never repeat, so the learner's outcome regression is a logistic one.
@@ -76,9 +76,9 @@ def play(learner, draw, rounds, seed, block=400):
 
 
 def _missed(learner, gaps):
-    if learner.state.run.number > 1:
+    if learner.state.run > 1:
         return True
-    members, lo, hi = learner.state.run.certified()
+    members, lo, hi = learner.state.certified()
     truth = gaps(members)
     return bool(((truth < lo[0] - ROUNDING) | (truth > hi[0] + ROUNDING)).any())
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.simulate.run import play_counts, play_people
+from evenhand.simulation.run import play_counts, play_people
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
-"""What the claims share: populations and learners by name, lifetimes over seeds, slopes, exact
+"""What the claims share: populations and learners by name, runs over seeds, slopes, exact
 binomial limits.
 
-Lifetimes are described by names and numbers, so that worker processes can be told about them.
+Runs are described by names and numbers, so that worker processes can be told about them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,26 +17,32 @@ from tests.claims import broken
 from evenhand.environments import (
     Discrete,
     LowerBound,
+    at_the_limit,
+    avoided_region,
     hard,
     lending,
     random_population,
+    rare_labels,
+    small_group,
     threshold_population,
 )
 from evenhand.fairness import FalsePositiveRate
 from evenhand.learners import (
+    Exp4,
     ExploreThenCommit,
+    ExploringLearner,
     FairOnGathered,
+    PairedRounds,
     TwoPhaseLearner,
     Unconstrained,
     Uniform,
 )
-from evenhand.simulate import policy_set, regret_in_set, simulate
+from evenhand.rivals import Exp4AppleTasting, InverseGap
+from evenhand.simulation import policy_set, regret_in_set, simulate
 
 FPR = FalsePositiveRate()
-GAMMA, PROMISE, DELTA = 0.02, 0.12, 0.05
-"""The comparator's gap, the promised gap (a slack of .1) and the failure probability of the
-prototype's figures.
-"""
+GAMMA, LIMIT, DELTA = 0.02, 0.12, 0.05
+"""The comparator's gap, the limit (a slack of .1) and delta of the prototype's figures."""
 
 POPULATIONS: dict[str, Callable[..., Discrete]] = {
     "random": random_population,
@@ -45,10 +51,21 @@ POPULATIONS: dict[str, Callable[..., Discrete]] = {
     "hard": hard,
     "D1": lambda gap=1 / 16: LowerBound(1, gap),
     "D2": lambda gap=1 / 16: LowerBound(2, gap),
+    "small group": small_group,
+    "few negatives": lambda: rare_labels(-1),
+    "few positives": lambda: rare_labels(1),
+    "at the limit": lambda: at_the_limit(0.1),
+    "avoided region": avoided_region,
 }
 LEARNERS: dict[str, Callable[..., Any]] = {
     "two-phase": TwoPhaseLearner,
     "explore-then-commit": ExploreThenCommit,
+    "exp4": Exp4,
+    "exp4 on a fixed grid": broken.FixedGrid,
+    "paired rounds": PairedRounds,
+    "exp4.at": Exp4AppleTasting,
+    "inverse gap": InverseGap,
+    "inverse gap by a wrong regression": broken.Misspecified,
     "without importance weights": broken.Unweighted,
     "second hypothesis": broken.SecondHypothesis,
 }
@@ -78,7 +95,7 @@ class Lifetime:
     worst_gap: float
     last_gap: float
     last_excess: float
-    promise: float
+    guarantee: float
     set_gap: float
     beta: float
     share_above: float
@@ -87,10 +104,10 @@ class Lifetime:
 
 
 def make(learner: str, world: Discrete, horizon: int, **settings: Any) -> Any:
-    """A learner by name; the gap may be given as `allowed_gap` and `comparator_gap`."""
+    """A learner by name; the gap may be given as `limit` and `comparator_gap`."""
     if learner == "uniform":
         return Uniform()
-    gap = settings.pop("allowed_gap", PROMISE)
+    gap = settings.pop("limit", LIMIT)
     if learner in GREEDY:
         return GREEDY[learner](world.hypotheses, FPR, gap, **settings)
     gamma = settings.pop("comparator_gap", GAMMA)
@@ -119,22 +136,23 @@ def lifetime(
         make(learner, world, horizon, **settings), world, rounds or horizon, seed, compared_with
     )
     later = np.array([phase != "explore" for phase in run.phases])
-    two_phase = isinstance(run.learner, TwoPhaseLearner) and run.learner.slack is not None
-    inside = policy_set(run.learner, world) if two_phase else None
-    promise = run.learner.promise if two_phase else settings.get("allowed_gap", PROMISE)
+    # whoever explores as the paper does has a set of its own, once the exploration is over
+    has_set = isinstance(run.learner, ExploringLearner) and run.learner.slack is not None
+    inside = policy_set(run.learner, world) if has_set else None
+    guarantee = run.learner.slack.guarantee if has_set else settings.get("limit", LIMIT)
     epochs = run.learner.report.epochs
     return Lifetime(
         regret=float(run.regret[-1]),
-        bandit_regret=float(regret_in_set(run, world)[-1]) if two_phase else float("nan"),
+        bandit_regret=float(regret_in_set(run, world)[-1]) if has_set else float("nan"),
         bandit_rounds=int(run.lengths[later].sum()),
         exploration=int(run.lengths[~later].sum()),
         worst_gap=run.worst_gap,
         last_gap=float(run.gaps[-1]),
         last_excess=float(run.losses[-1] - run.optimum),
-        promise=promise,
+        guarantee=guarantee,
         set_gap=inside.worst_gap if inside else float("nan"),
         beta=inside.beta if inside else float("nan"),
-        share_above=run.share_above(promise),
+        share_above=run.share_above(guarantee),
         iterations=tuple(epoch.iterations for epoch in epochs if epoch.phase == "bandit"),
         halted=all(epoch.halted for epoch in epochs),
     )

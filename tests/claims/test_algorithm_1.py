@@ -1,7 +1,7 @@
 """Lemma 3.6: Algorithm 1 halts within the proved cap, and at halt both constraints of the
 feasibility program hold.
 
-Checked on the descents of real lifetimes by a linear program over the *whole class* (plus the
+Checked on the descents of real runs by a linear program over the *whole class* (plus the
 constants) that shares no code with the oracle: max over fair mixtures of D, low regret with the
 LP's own optimum, and the sum of Q. Both the Q with which it halts and the completed one are
 checked: completing gives pi_0 the missing weight, after which D has room to spare (measured: .9),
@@ -16,15 +16,15 @@ import pytest
 from scipy.optimize import linprog
 from tests.claims.measure import make, population
 
+from evenhand.algorithms import two_phase
 from evenhand.bandit import coordinate_descent, feasibility
-from evenhand.learners import two_phase
 from evenhand.policies import PolicyWeights
-from evenhand.simulate import simulate
+from evenhand.simulation import simulate
 
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """One call of Algorithm 1 in a lifetime, and what it answered."""
+    """One call of Algorithm 1 in a run, and what it answered."""
 
     loss: object
     oracle: object
@@ -82,7 +82,7 @@ class WholeClass:
 
 
 def descents(monkeypatch, name, estimator, horizon, seed, **more):
-    """Play a lifetime and keep every call of Algorithm 1."""
+    """Play a run and keep every call of Algorithm 1."""
     kept, halted = [], []
     complete = PolicyWeights.completed
 
@@ -98,7 +98,7 @@ def descents(monkeypatch, name, estimator, horizon, seed, **more):
     monkeypatch.setattr(PolicyWeights, "completed", completed)
     monkeypatch.setattr(two_phase, "coordinate_descent", recorded)
     world = population(name)
-    rounds = {"allowed_gap": None, "exploration_rounds": 1500}
+    rounds = {"limit": None, "exploration_rounds": 1500}
     learner = simulate(
         make("two-phase", world, horizon, estimator=estimator, **rounds), world, horizon, seed
     ).learner
@@ -165,7 +165,7 @@ def all_checked(monkeypatch, names, horizon, seeds, **more):
     ]
 
 
-def test_every_descent_of_a_lifetime_keeps_the_lemma(monkeypatch):
+def test_every_descent_of_a_run_keeps_the_lemma(monkeypatch):
     """No false alarms: deterministic. Catches an excess D of 1e-8 for any of the fair mixtures of
     the whole class.
     """

@@ -11,7 +11,7 @@ from tests.claims.measure import column, lifetimes, mean, shown, slope, slope_er
 
 HORIZONS = (1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000)
 WIDE = (1000, 31_623, 1_000_000)
-PAPER = {"allowed_gap": None, "tradeoff_exponent": 0.25}
+PAPER = {"limit": None, "tradeoff_exponent": 0.25}
 
 
 def regrets(seeds, horizon, learner="two-phase", workers=1, **settings):
@@ -24,6 +24,7 @@ def within(one, two):
     return sizes[1] <= 2200 and sizes[0] <= 700 and sizes[1] >= 2 * sizes[0]
 
 
+@pytest.mark.slow
 def test_one_sided_weighting_has_a_fraction_of_the_two_sided_regret():
     """T = 1e5, 12 seeds, bounds for the quick tier 900, 2600 and a ratio of 1.7.
 

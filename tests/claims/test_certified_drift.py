@@ -1,9 +1,9 @@
 """Drift: a base rate that moves by .1 in one group suspends the certificate; on a fixed population
 there are no false alarms.
 
-The theorem says at most 1e-3 false alarms per life; 300 lives of a million rounds show none (one
+The theorem says at most 1e-3 false alarms per run; 300 runs of a million rounds show none (one
 would have probability .26 at that rate). Each stream alone is tested in fairness/test_drift.py,
-also 300 lives of a million; here it is the learner that watches.
+also 300 runs of a million; here it is the learner that watches.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from tests.claims.engines import Counts
 from evenhand.environments import Discrete
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
-from evenhand.simulate import simulate
+from evenhand.simulation import simulate
 
 MOVED = 0.1
 
@@ -41,7 +41,7 @@ def life_with_a_shift(seed, before, after, shift=MOVED, **settings):
     suspended, policies = None, []
     while learner.round < before + after:
         learner.open_epoch()
-        if learner.state.run.number > 1 and suspended is None:
+        if learner.state.run > 1 and suspended is None:
             suspended = learner.round
         if suspended is not None:
             policies.append((learner.epoch.phase, learner.policy, learner.certificate))
@@ -74,25 +74,25 @@ def test_a_shift_of_a_tenth_suspends_falls_back_and_certifies_again(fallback):
 
 
 def test_nothing_moves_nothing_is_suspended():
-    """Negative control of the test above: the same lives without a shift."""
+    """Negative control of the test above: the same runs without a shift."""
     for seed in range(3):
         assert life_with_a_shift(seed, 20_000, 80_000, shift=0.0)[1] is None
 
 
 def false_alarm(seed, rounds):
     run = simulate(CertifiedLearner(world().hypotheses, FPR, 0.1, DELTA), world(), rounds, seed)
-    return run.learner.state.run.number > 1
+    return run.learner.state.run > 1
 
 
 @pytest.mark.claims
 def test_full_false_alarms(claims, workers):
-    """300 lives of a million: one alarm has probability .26 at the stated 1e-3, so this refutes
+    """300 runs of a million: one alarm has probability .26 at the stated 1e-3, so this refutes
     1e-2 with probability .95 only.
     """
     alarms = sum(Parallel(n_jobs=workers)(delayed(false_alarm)(seed, 10**6) for seed in range(300)))
     claims.add(
-        "certified: false drift alarms of the learner, 300 lives of 1e6",
-        "none (theorem: 1e-3 per life)",
+        "certified: false drift alarms of the learner, 300 runs of 1e6",
+        "none (theorem: 1e-3 per run)",
         str(alarms),
         alarms == 0,
     )
@@ -101,11 +101,11 @@ def test_full_false_alarms(claims, workers):
 
 @pytest.mark.claims
 def test_full_shifts_are_flagged(claims, workers):
-    """50 lives each way: all are to be flagged; a detection rate of .91 is caught with probability
+    """50 runs each way: all are to be flagged; a detection rate of .91 is caught with probability
     .99.
 
     A past of some thousand people of the group is needed to be contradicted: a shift at round
-    20,000 is flagged in most lives, not all.
+    20,000 is flagged in most runs, not all.
     """
     late, early = (
         [
@@ -118,7 +118,7 @@ def test_full_shifts_are_flagged(claims, workers):
     sooner = sum(at is not None for lives in early for at in lives)
     claims.add(
         "certified: a base rate moved by .1 (up, down) in one group at round 60,000 "
-        "is flagged by round 300,000, 50 lives each way",
+        "is flagged by round 300,000, 50 runs each way",
         "50 and 50",
         f"{len(found[0])} and {len(found[1])} "
         f"(median at round {np.median(found[0] + found[1]):.0f}; moved at 20,000: {sooner} of 100)",

@@ -1,10 +1,10 @@
-"""The promise of the certified learner: with probability 1 - delta no policy it ever deploys
+"""The guarantee of the certified learner: with probability 1 - delta no policy it ever deploys
 exceeds the limit, and every interval holds.
 
-Lifetimes are spread over populations made to be difficult (`certified.SPREAD`; threshold classes
-for DKW, which covers nothing else), with exact truth. delta = .05. 1,000 lifetimes: more than 86
+Runs are spread over populations made to be difficult (`certified.SPREAD`; threshold classes
+for DKW, which covers nothing else), with exact truth. delta = .05. 1,000 runs: more than 86
 violations have probability 1e-6 if the rate is .05; a true rate of .109 is detected with
-probability .99. Quick tier: fewer lifetimes, the same check.
+probability .99. Quick tier: fewer runs, the same check.
 """
 
 from itertools import cycle, islice
@@ -25,8 +25,8 @@ def spread(bound, lifetimes):
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_no_lifetime_breaks_the_promise(bound):
-    """22 lifetimes of 4,000 rounds; more than 8 violations (or misses) refute delta = .05; a rate
+def test_no_run_breaks_the_guarantee(bound):
+    """22 runs of 4,000 rounds; more than 8 violations (or misses) refute delta = .05; a rate
     of .64 is detected with .99.
     """
     found = lives(spread(bound, 22), rounds=4000)
@@ -36,8 +36,8 @@ def test_no_lifetime_breaks_the_promise(bound):
     assert not any(life.suspended for life in found)
 
 
-def test_a_few_lives_on_continuous_features_hold():
-    """2 lives each, and both missing would be one in 400; the full tier has 200."""
+def test_a_few_runs_on_continuous_features_hold():
+    """2 runs each, and both missing would be one in 400; the full tier has 200."""
     assert sum(threshold_life_missed(seed, 2000) for seed in range(2)) < 2
     assert sum(linear_life_missed(seed, 2000) for seed in range(2)) < 2
 
@@ -51,7 +51,7 @@ def test_full_violations(claims, workers, bound):
     violated, missed = sum(life.violated for life in found), sum(life.missed for life in found)
     closest = max(life.worst_gap / life.limit for life in found)
     claims.add(
-        f"certified, {bound}: lifetimes with any violation, 1,000 lifetimes, T=2e4, delta=.05",
+        f"certified, {bound}: runs with any violation, 1,000 runs, T=2e4, delta=.05",
         f"<= {limit} (catches {detectable(LIFETIMES, limit):.3f})",
         f"{violated} (largest gap {closest:.2f} of the limit; intervals missed in {missed}; "
         f"suspended {sum(x.suspended for x in found)})",

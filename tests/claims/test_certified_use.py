@@ -1,4 +1,4 @@
-"""The promise is not kept by doing nothing, and never costs more than its audits.
+"""The guarantee is not kept by doing nothing, and never costs more than its audits.
 
 Not vacuous: half of the weight is learned by T = 20,000 at gamma' = .10 on fresh random
 populations, and a class that is truly fair is certified wholly. Against the best constant: regret
@@ -16,7 +16,7 @@ from tests.claims.certified import DELTA, FPR, SPREAD, lives
 
 from evenhand.environments import Discrete
 from evenhand.learners import CertifiedLearner
-from evenhand.simulate import simulate
+from evenhand.simulation import simulate
 from evenhand.words import Prices
 
 FRESH = tuple(f"random {seed}" for seed in range(1000, 1020))
@@ -47,7 +47,7 @@ def fully_certified(seed, rounds):
         CertifiedLearner(world.hypotheses, FPR, 0.1, DELTA), world, rounds, seed
     ).learner
     _, low, high = learner.trail[-1]
-    _, lo, hi = learner.state.run.certified()
+    _, lo, hi = learner.state.certified()
     alone = (
         max(high.max(), -low.min()) / learner.learned_weight if learner.learned_weight else np.inf
     )
@@ -148,7 +148,7 @@ def test_full_against_the_best_constant(claims, workers, prices, rounds):
 
 
 def test_the_check_sees_a_learner_that_is_worse():
-    """Negative control: the same lives with a tenth of the rounds' prices added to their regret."""
+    """Negative control: the same runs with a tenth of the rounds' prices added to their regret."""
     found = lives([(3, "random", None)], rounds=5000)
     assert (
         excess(found[0])

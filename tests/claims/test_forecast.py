@@ -1,13 +1,13 @@
-"""The forecast of the round from which half of the learned weight is certified, against lives.
+"""The forecast of the round from which half of the learned weight is certified, against runs.
 
 The forecast is the one by which the learner decides how many people to audit and which a launch
-plan shows (`learners/certified/forecast.py`); nothing is simulated for it. Eight populations with
+plan shows (`algorithms/certified/forecast.py`); nothing is simulated for it. Eight populations with
 their own finite classes, and four real tables with linear rules, for which the plan knows the table
 as an out-of-fold score in bins; three rates; T = 3e5. The policy changes at the end of an epoch,
 and each epoch is 1.5 times as long as all before it together, so that "within a factor of 1.5" is
-within one epoch of the median life. The tables are those on which `FITTED_RULES` was chosen (with
+within one epoch of the median run. The tables are those on which `FITTED_RULES` was chosen (with
 100 or 1,000 instead of 30 their row would miss): no fresh test. Quick tier: one population, one
-life; a forecast that ignores the rules (every rule as if it tossed a fair coin) misses it by far.
+run; a forecast that ignores the rules (every rule as if it tossed a fair coin) misses it by far.
 """
 
 from functools import lru_cache
@@ -26,12 +26,12 @@ from evenhand import (
     SelectionRate,
     simulate,
 )
+from evenhand.algorithms.certified.forecast import Prospect
 from evenhand.environments import LowerBound, Replay, random_population, threshold_population
-from evenhand.learners.certified.forecast import Prospect
 from evenhand.planning import launch
 from evenhand.planning.launch import forecast as expected
 from evenhand.planning.population import LaunchTerms, PlannedPopulation, from_table
-from evenhand.simulate.record import learned_weight
+from evenhand.simulation.record import learned_weight
 from evenhand.tables import DataUnavailable, read_table
 
 DELTA, ROUNDS, SEEDS = 0.05, 300_000, 5
@@ -53,7 +53,7 @@ def forecast(population, rate, limit, rounds):
 
 
 def lived(world, hypotheses, rate, limit, rounds, seed):
-    """The round from which on a life has at least half of the full learned weight, or inf."""
+    """The round from which on a run has at least half of the full learned weight, or inf."""
     learner = CertifiedLearner(hypotheses, RATES[rate], limit, DELTA, horizon=rounds)
     run = simulate(learner, world, rounds, seed, limit)
     full = learned_weight(world.optimum(limit, (RATES[rate],), Prices())[1])
@@ -62,7 +62,7 @@ def lived(world, hypotheses, rate, limit, rounds, seed):
 
 
 def agrees(foretold, halves):
-    """Within a factor of 1.5 of the median life, or both not within the horizon."""
+    """Within a factor of 1.5 of the median run, or both not within the horizon."""
     median = float(np.median(halves))
     if not (isfinite(foretold) and isfinite(median)):
         return foretold == median
@@ -84,7 +84,7 @@ class IgnoresTheRule(Prospect):
         )
 
 
-def test_a_life_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monkeypatch):
+def test_a_run_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monkeypatch):
     name, rounds = "thresholds", 10_000
     world = population(name).world
     halves = [lived(world, world.hypotheses, "selection rate", 0.05, rounds, 0)]
@@ -134,7 +134,7 @@ def judged(claims, title, cases, target=0.8):
     ]
     claims.add(
         f"forecast of the round with half of the weight, {title}: "
-        f"within a factor of 1.5 of the median of {SEEDS} lives",
+        f"within a factor of 1.5 of the median of {SEEDS} runs",
         "shown as it is" if target is None else f">= {target:.0%} of the cases",
         f"{close:.0%} of {len(cases)}" + (f" (not: {'; '.join(missed)})" if missed else ""),
         target is None or close >= target,

@@ -28,7 +28,7 @@ def relative_to_a_coin(horizon, seeds, schedule, name="random", workers=1):
         name,
         horizon,
         workers=workers,
-        allowed_gap=None,
+        limit=None,
         tradeoff_exponent=0.25,
         estimator="two-sided",
         schedule=schedule,

@@ -1,11 +1,11 @@
 """The instance of section 4 as a trap: learners that stop looking lock in to a wrong policy, and
-learners that do not know their promise pass through unfair ones. The two-phase learner does
+learners that do not know their guarantee pass through unfair ones. The two-phase learner does
 neither."""
 
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
-from tests.claims.measure import PROMISE, column, lifetimes, mean, population
+from tests.claims.measure import LIMIT, column, lifetimes, mean, population
 from tests.claims.vw import share_above
 
 LOCKED = 0.01
@@ -19,7 +19,7 @@ VW = {"epsilon-greedy": "--cb_explore 2 --epsilon 0.05", "--cover 8": "--cb_expl
 
 
 def verdict(learner, world, seeds, workers=1, **settings):
-    """(runs that lock in, largest share of rounds above the promise, the runs)."""
+    """(runs that lock in, largest share of rounds above the guarantee, the runs)."""
     name, arguments = world
     runs = lifetimes(
         seeds, learner, name, 100_000, workers=workers, arguments=arguments, **settings
@@ -32,7 +32,7 @@ def verdict(learner, world, seeds, workers=1, **settings):
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_no_lock_in_and_no_round_above_the_promise(world):
+def test_no_lock_in_and_no_round_above_the_guarantee(world):
     """6 seeds.
 
     Both events have a probability below delta = .05 together, and were never seen; 0 of 6 catches a
@@ -54,9 +54,9 @@ def test_the_checks_see_lock_in_and_unfair_rounds():
 
 @pytest.mark.parametrize("arguments", VW.values(), ids=VW)
 def test_vowpal_wabbit_passes_through_unfair_policies(arguments):
-    """A rival that knows no promise is above it in a good part of 5,000 rounds (seeded)."""
+    """A rival that knows no guarantee is above it in a good part of 5,000 rounds (seeded)."""
     pytest.importorskip("vowpalwabbit", reason="needs the extra vw")
-    assert share_above(population("D1", 1 / 16), arguments, PROMISE, 0, 5_000) > 0.05
+    assert share_above(population("D1", 1 / 16), arguments, LIMIT, 0, 5_000) > 0.05
 
 
 @pytest.mark.claims
@@ -66,7 +66,7 @@ def test_full_vowpal_wabbit(claims, workers, world):
     told = []
     for name, arguments in VW.items():
         jobs = (
-            delayed(share_above)(population(world[0], *world[1]), arguments, PROMISE, s, 100_000)
+            delayed(share_above)(population(world[0], *world[1]), arguments, LIMIT, s, 100_000)
             for s in range(5)
         )
         shares = np.array(Parallel(n_jobs=workers)(jobs))
@@ -74,7 +74,7 @@ def test_full_vowpal_wabbit(claims, workers, world):
         assert shares.min() > 0
     claims.add(
         f"lower-bound instance {world[0]}, gap {world[1][0]:.4g}, T=1e5: "
-        f"Vowpal Wabbit's rounds above the promise of {PROMISE}",
+        f"Vowpal Wabbit's rounds above the guarantee of {LIMIT}",
         "shown (prototype: epsilon-greedy 15%, --cover 8 49%)",
         ", ".join(told),
         True,
@@ -94,8 +94,8 @@ def test_full(claims, workers, world):
     free = verdict("unconstrained", world, range(20), workers)
     claims.add(
         f"lower-bound instance {world[0]}, gap {world[1][0]:.4g}, T=1e5, 20 seeds, "
-        f"promise {PROMISE}",
-        "no lock-in, zero rounds above the promise",
+        f"guarantee {LIMIT}",
+        "no lock-in, zero rounds above the guarantee",
         f"{locked} lock in, {above:.1%} of rounds above, regret {mean(runs, 'regret'):.0f} "
         f"(greedy from 8 rounds: {greedy[0]} of 20 lock in; "
         f"unconstrained bandit: up to {free[1]:.2%} of rounds above)",

@@ -112,7 +112,7 @@ def course(log, candidate):
     """Loss and gap with their intervals at every block, without the check of the propensities
     (broken ones are to be judged too).
     """
-    judge = LogEvaluator(log, Candidate(candidate), (FPR,), log.groups, PRICES, DELTA)
+    judge = LogEvaluator(log, Candidate(candidate), (FPR,), log.groups, PRICES, DELTA, named=False)
     return judge.evaluation(0.05).course
 
 
@@ -196,6 +196,7 @@ def figures(name, logs, workers=1):
     return flags, columns[:, [2, 3, 5]].mean(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_intervals_cover_and_the_mutants_do_not(name):
     """16 logs."""

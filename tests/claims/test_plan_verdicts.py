@@ -1,20 +1,20 @@
-"""A plan's verdict is not contradicted by a long life of the real class on the whole table.
+"""A plan's verdict is not contradicted by a long run of the real class on the whole table.
 
-The plan plays eight lives of the class that will be launched on the table itself (or on its kinds
-of people, where that would take too long). One more life, with a seed of its own, is what the
+The plan plays eight runs of the class that will be launched on the table itself (or on its kinds
+of people, where that would take too long). One more run, with a seed of its own, is what the
 launch would show.
 
 What "no contradiction" needs. "Worth it" and "not worth it" exclude 0 from the interval mean -+ t s
-sqrt(1 + 1/n), which holds the saving of *one more* life with probability .99 if savings are normal.
+sqrt(1 + 1/n), which holds the saving of *one more* run with probability .99 if savings are normal.
 A single verdict at its very edge is contradicted with probability .005, 36 such verdicts with .165;
-a level of 1 - .05/36 for each would keep that below .05 and make every interval of eight lives 1.4
+a level of 1 - .05/36 for each would keep that below .05 and make every interval of eight runs 1.4
 times as wide, for tables that are nearly all many intervals away from 0. So the level stays, and
-the probability is computed: from the mean and the spread of its lives each plan tells with which
-probability one more life contradicts it, and the test asserts that these sum to at most .05. That
+the probability is computed: from the mean and the spread of its runs each plan tells with which
+probability one more run contradicts it, and the test asserts that these sum to at most .05. That
 is its error rate, under normality.
 
 Outside of the interval, on either side: P[Binomial(36, .01) > 6] < 1e-6 for correct code; intervals
-that hold a life with probability .7 only (those of the middle 80% of 8 lives do) would fail with
+that hold a run with probability .7 only (those of the middle 80% of 8 runs do) would fail with
 probability > .9.
 
 Negative control: a plan that looks at 600 rows in 12 bins, as plans did, says "worth it" of table
@@ -45,7 +45,7 @@ def summary(claims, tables, found):
         sum(one.contradiction_chance for one in found),
     )
     claims.add(
-        f"plan's verdict equals what a long life shows ({tables})",
+        f"plan's verdict equals what a long run shows ({tables})",
         "0 contradictions",
         f"{contradicted} of {len(found)}; {outside} savings outside of the 99% interval",
         contradicted == 0,

@@ -3,7 +3,7 @@
 Population = the table, rows drawn with replacement, so truth is exact; group-blind, linear rules
 with a tuned cut-off, limit and delta .05. Regret is to the best fair linear policy that the fair
 oracle finds on the whole table (the class is not enumerable, so a better one may exist, and a
-regret below 0 says that the learner found it). One life of 3e5 rounds gives both horizons. False
+regret below 0 says that the learner found it). One run of 3e5 rounds gives both horizons. False
 positive rate: 40 seeds, and regret has targets; 0 violations: a violation rate above .11 would have
 shown with probability .99. False negative rate, selection rate, and false positive and false
 negative rate together: 20 seeds; a rate above .21 would have shown with probability .99. Their
@@ -73,7 +73,7 @@ def life(name, seed, rounds, price=1.0, rates="FPR"):
     run = simulate(learner, world, rounds, seed, LIMIT)
     worth = best_constant(name, price) - run.optimum
     ratios = [run.regret_at(t) / (t * worth) for t in (rounds / 3, rounds)]
-    return (*ratios, run.worst_gap, run.learner.state.run.number > 1)
+    return (*ratios, run.worst_gap, run.learner.state.run > 1)
 
 
 def available(name):
@@ -84,7 +84,7 @@ def available(name):
 
 
 @pytest.mark.parametrize(("name", "rounds"), [("compas", 20_000), ("taiwan", 10_000)])
-def test_two_lives_keep_the_limit_and_do_not_lose_to_the_constant(name, rounds):
+def test_two_runs_keep_the_limit_and_do_not_lose_to_the_constant(name, rounds):
     """Two seeds; at these few rounds the regret is close to the constant's and may exceed it by
     what auditing costs.
     """
@@ -97,7 +97,7 @@ def test_two_lives_keep_the_limit_and_do_not_lose_to_the_constant(name, rounds):
 
 
 @pytest.mark.parametrize("rates", [name for name in RATES if name != "FPR"])
-def test_a_life_keeps_the_limit_under_every_rate(rates):
+def test_a_run_keeps_the_limit_under_every_rate(rates):
     available("compas")
     _, ratio, worst, suspended = life("compas", 0, 20_000, rates=rates)
     assert worst <= LIMIT
@@ -130,7 +130,7 @@ def test_full_rates(claims, workers, name, rates):
     early, late, worst, suspended = found.T
     violated = int((worst > LIMIT + 1e-9).sum())
     claims.add(
-        f"real tables, {name}, {rates}: lives with any violation, {SEEDS_SHOWN} seeds, T=3e5",
+        f"real tables, {name}, {rates}: runs with any violation, {SEEDS_SHOWN} seeds, T=3e5",
         "0",
         f"{violated} (worst true gap {worst.max():.4f}, suspended {int(suspended.sum())})",
         violated == 0,
@@ -153,7 +153,7 @@ def test_full_tables(claims, workers, name):
     found, (early, late) = all_lives(name, workers), TARGETS[name]
     violated, worst = int((found[:, 2] > LIMIT + 1e-9).sum()), found[:, 2].max()
     claims.add(
-        f"real tables, {name}: lives with any violation, {SEEDS} seeds, T=3e5",
+        f"real tables, {name}: runs with any violation, {SEEDS} seeds, T=3e5",
         "0",
         f"{violated} (worst true gap {worst:.4f})",
         violated == 0,
@@ -193,7 +193,7 @@ def test_full_prices(claims, workers, name, price):
 def test_full_rivals(claims):
     """Side by side on COMPAS: what the others' worst round looks like."""
     from evenhand.learners import Unconstrained
-    from evenhand.learners.rivals import ExploreExploit, SemiLogistic
+    from evenhand.rivals import ExploreExploit, SemiLogistic
 
     world, rate = available("compas"), FalsePositiveRate()
     rivals = {

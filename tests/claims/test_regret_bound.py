@@ -12,7 +12,7 @@ from tests.claims.measure import DELTA, lifetimes, mean, population, slope
 
 from evenhand import theory
 
-PAPER = {"allowed_gap": None, "tradeoff_exponent": 0.25}
+PAPER = {"limit": None, "tradeoff_exponent": 0.25}
 SIZES = (50, 200, 800, 3200)
 
 

@@ -32,7 +32,7 @@ def slacks(alpha, horizon, seeds, name="random", workers=1, frozen=None):
         horizon,
         workers=workers,
         rounds=rounds + 1,
-        allowed_gap=None,
+        limit=None,
         **how,
     )
     return column(runs, "set_gap") - GAMMA
@@ -43,7 +43,7 @@ def regrets(alpha, horizon, seeds, workers=1):
     all.
     """
     what = ("two-phase", "random", horizon)
-    return lifetimes(seeds, *what, workers=workers, allowed_gap=None, tradeoff_exponent=alpha)
+    return lifetimes(seeds, *what, workers=workers, limit=None, tradeoff_exponent=alpha)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -108,7 +108,7 @@ def test_full_regret(claims, workers, alpha):
             "random",
             T,
             workers=workers,
-            allowed_gap=None,
+            limit=None,
             tradeoff_exponent=alpha,
         )
         for T in horizons

@@ -8,7 +8,7 @@ from tests.claims.measure import FPR, make, population
 
 from evenhand.estimation import RoundLog, TransformedLoss, one_sided, two_sided
 from evenhand.policies import Mixture
-from evenhand.simulate import simulate
+from evenhand.simulation import simulate
 
 NAMES = ("random", "thresholds", "lending", "D1")
 

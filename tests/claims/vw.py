@@ -1,5 +1,5 @@
 """Vowpal Wabbit as its users run it, person by person, on a population whose truth is known: how
-often is its policy above the promise?
+often is its policy above the guarantee?
 """
 
 import numpy as np
@@ -8,8 +8,8 @@ EVERY = 20
 """Rounds between two looks at the whole policy."""
 
 
-def share_above(world, arguments, promise, seed, rounds):
-    """The share of rounds in which the |FPR gap| of VW's current policy exceeds `promise`.
+def share_above(world, arguments, guarantee, seed, rounds):
+    """The share of rounds in which the |FPR gap| of VW's current policy exceeds `guarantee`.
 
     Each context is a category of its own; rejecting costs the known 1/2 of the transformed loss,
     accepting a bad person 1.
@@ -29,7 +29,7 @@ def share_above(world, arguments, promise, seed, rounds):
     for t, (j, coin, fate) in enumerate(zip(people.tolist(), *coins.tolist(), strict=True)):
         if t % EVERY == 0:
             accepts = np.array([vw.predict(context)[0] for context in contexts])
-            above += abs(share[1] @ accepts - share[-1] @ accepts) > promise
+            above += abs(share[1] @ accepts - share[-1] @ accepts) > guarantee
         chance = vw.predict(contexts[j])
         accept = coin < chance[0]
         cost = float(fate >= world.positive_rate[j]) if accept else 0.5

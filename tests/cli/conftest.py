@@ -56,22 +56,3 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
 def lending_rows(lending: Path) -> list[dict[str, str]]:
     with lending.open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-SERVICE = """[service]
-port = 0
-
-[[product]]
-tenant = "bank"
-name = "loan"
-features = ["score"]
-class = "thresholds"
-limit = 0.1
-"""
-
-
-@pytest.fixture
-def service_toml(tmp_path: Path) -> Path:
-    path = tmp_path / "service.toml"
-    path.write_text(SERVICE, encoding="utf-8")
-    return path

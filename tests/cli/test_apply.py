@@ -109,11 +109,12 @@ def test_a_group_that_the_policy_does_not_know_is_refused(run, applicants, tmp_p
     assert run("apply", "policy.json", "new.csv", "--unseen", "ignore").exit_code == 0
 
 
-def test_json_may_be_followed_by_a_file_in_every_command(run, applicants, tmp_path):
+def test_json_is_a_flag_and_a_file_has_an_option_of_its_own(run, applicants, tmp_path):
     solve = ("solve", "people.csv", *MADE, "--features", "score", "--out", "policy.json")
-    assert run(*solve, "--json", "figures.json").exit_code == 0
+    assert run(*solve, "--json-file", "figures.json").stdout.startswith("people.csv")
     assert run("apply", "--json", "policy.json", "people.csv").stdout.startswith("{")
-    assert run("apply", "policy.json", "people.csv", "--json", "out.json").exit_code == 0
+    done = run("apply", "policy.json", "people.csv", "--json-file", "out.json")
+    assert done.stdout.startswith("people.csv")
     for name in ("figures.json", "out.json"):
         assert json.loads((tmp_path / name).read_text())
 

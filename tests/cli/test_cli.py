@@ -3,11 +3,16 @@ written, no traceback.
 """
 
 import os
+import re
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import click
 import pytest
+
+from evenhand.cli import COMMANDS, OF_THE_SERVICE, main
 
 COMMON = ("--label", "y", "--group", "g")
 GOOD = (
@@ -50,7 +55,7 @@ TABLES = {
     "long delimiter": (
         GOOD,
         (*COMMON, "--delimiter", "::"),
-        ["--delimiter is '::'", "one character"],
+        ["delimiter is '::'", "one character", "--delimiter"],
     ),
     "open quote": (changed(5, '"1,2,a,1'), COMMON, ["cannot be read as CSV"]),
     "missing value": (
@@ -88,10 +93,18 @@ TABLES = {
         COMMON,
         ["holds no, yes", "--good"],
     ),
-    "unknown good": (GOOD, (*COMMON, "--good", "yes"), ["--good 'yes' does not occur", "0, 1"]),
+    "unknown good": (
+        GOOD,
+        (*COMMON, "--good", "yes"),
+        ["good 'yes' does not occur", "0, 1", "--good"],
+    ),
     "one outcome": (GOOD.replace(",0\n", ",1\n"), COMMON, ["every row has y = 1"]),
     "one group": (GOOD.replace(",b,", ",a,"), COMMON, ["everybody is of group 'a' (60 people)"]),
-    "unknown group": (GOOD, (*COMMON, "--groups", "a,c"), ["--groups 'c' does not occur", "a, b"]),
+    "unknown group": (
+        GOOD,
+        (*COMMON, "--groups", "a,c"),
+        ["'c' does not occur", "a, b", "--groups"],
+    ),
     "too many groups": (GOOD, ("--label", "y", "--group", "id"), None),
     "no negatives": (
         "\n".join(line[:-1] + "1" if ",b," in line else line for line in GOOD.splitlines()),
@@ -107,9 +120,13 @@ TABLES = {
     "group as feature": (
         GOOD,
         (*COMMON, "--features", "x,g"),
-        ["'g' cannot be a feature", "--group-use decide"],
+        ["'g' cannot be a feature", "--features, --group-use"],
     ),
-    "label is group": (GOOD, ("--label", "y", "--group", "y"), ["both --label and --group"]),
+    "label is group": (
+        GOOD,
+        ("--label", "y", "--group", "y"),
+        ["both label and group", "--label, --group"],
+    ),
     "no features left": ("g,y\na,1\nb,0\na,0\nb,1\n", COMMON, ["no column is left"]),
     "score elsewhere": (
         GOOD,
@@ -136,7 +153,7 @@ TABLES = {
     ),
     "unknown class": (GOOD, (*COMMON, "--class", "forest"), ["'forest' is not one of", "stumps"]),
     "unknown rate": (GOOD, (*COMMON, "--rate", "ppv"), ["'ppv' is not one of", "fpr"]),
-    "no label": (GOOD, ("--group", "g"), ["Missing option '--label'"]),
+    "no label": (GOOD, ("--group", "g"), ["label is missing", "--label, --group"]),
     "wrong ending": (GOOD, (*COMMON, "--out", "answer.txt"), ["answer.txt must end in"]),
     "no such folder": (GOOD, (*COMMON, "--out", "nowhere/answer.{}"), ["nowhere does not exist"]),
 }
@@ -259,3 +276,29 @@ def test_shells_are_told_how_to_complete(shell):
     completing = {**os.environ, **words, "_EVENHAND_COMPLETE": f"{shell}_complete"}
     done = subprocess.run([program], capture_output=True, text=True, env=completing, check=True)
     assert "solve" in done.stdout
+
+
+def other_commands(monkeypatch, *entries):
+    """As if the packages beside this one added these commands and no others."""
+    found = [EntryPoint(name, value, "evenhand.commands") for name, value in entries]
+    monkeypatch.setattr("evenhand.cli.entry_points", lambda group: found)
+
+
+@pytest.mark.parametrize("name", OF_THE_SERVICE)
+def test_without_the_service_its_commands_say_what_to_install(run, monkeypatch, name):
+    other_commands(monkeypatch)
+    refused = run(name, "--config", "service.toml")
+    assert refused.exit_code == 2
+    said = " ".join(refused.stderr.split())
+    assert f"Error: {name} is a command of the decision service: install" in said
+    assert "evenhand-service" in said
+    assert "Traceback" not in refused.output
+    assert refused.stdout == ""
+    assert name not in re.findall(r"^  (\w+)  ", run("--help").stdout, re.M)
+
+
+def test_another_package_adds_a_command_and_takes_the_place_of_none(run, monkeypatch):
+    other_commands(monkeypatch, ("twin", "evenhand.cli.demo:command"), ("solve", "nobody:nothing"))
+    assert "Solve a lending table" in run("twin", "--help").stdout
+    assert run("solve", "--help").exit_code == 0
+    assert list(main.list_commands(click.Context(main))) == [*COMMANDS, "twin"]

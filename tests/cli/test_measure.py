@@ -36,7 +36,7 @@ def test_the_rates_of_decisions_alone(table):
 
 def test_one_sided_outcomes_are_shown_as_ranges_and_saved(table, tmp_path):
     out = tmp_path / "measured.json"
-    answer = run(table, *NAMED, "--outcome", "repaid", "--good", "yes", "--json", out)
+    answer = run(table, *NAMED, "--outcome", "repaid", "--good", "yes", "--json-file", out)
     assert answer.exit_code == 0, answer.output
     assert "0.333 to 1.000" in answer.output  # 20 of 20 + 40 unknown, or of 20
     assert "not determined" in answer.output
@@ -50,9 +50,9 @@ def test_one_sided_outcomes_are_shown_as_ranges_and_saved(table, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--decision", "approved", "--group", "sex"), "without --accepted it must hold 0 and 1"),
+        (("--decision", "approved", "--group", "sex"), "Option: --accepted"),
         (("--decision", "granted", "--group", "sex"), "no column 'granted'"),
-        ((*NAMED, "--outcome", "repaid"), "without --good"),
+        ((*NAMED, "--outcome", "repaid"), "Option: --good"),
         ((*NAMED, "--accepted", "certainly"), "does not occur in the decision column"),
         ((*NAMED, "--rate", "fpr"), "need outcomes"),
         ((*NAMED, "--delta", "2"), "between 0 and 1"),

@@ -1,31 +1,71 @@
 """What several commands share; the reader of tables itself is tested in tests/tables."""
 
+import sys
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from evenhand.cli.options import (
     CLASS_NAME,
+    COMMA_LIST,
     JSON_FILE,
-    column_meaning,
-    command_words,
-    option,
-    table_problem,
+    ColumnOptions,
+    FileOptions,
+    column_options,
+    command_line,
+    file_options,
+    json_options,
 )
-from evenhand.errors import InvalidInput
+
+
+def values_of(group, *words):
+    """What a group of options hands on to its command; a usage error is raised."""
+    handed_on = {}
+
+    @click.command()
+    @group
+    def command(**values):
+        handed_on.update(values)
+
+    CliRunner().invoke(command, words, standalone_mode=False, catch_exceptions=False)
+    return handed_on
+
+
+def test_options_say_how_a_file_is_written():
+    reading = values_of(file_options, "--missing", "-9, x", "--no-header", "--skip-lines", "0")
+    assert reading == {"reading": FileOptions(missing=("-9", "x"), no_header=True, skip_lines=0)}
+    assert reading["reading"].given() == {"missing": ("-9", "x"), "header": False, "skip_lines": 0}
+    assert FileOptions().given() == {}
+    assert FileOptions(missing=()).given() == {"missing": ()}  # no text means a missing value
 
 
 def test_options_say_what_the_columns_mean():
-    options = {"label": "y", "groups": "a, b", "missing": None, "drop_unlabelled": True, "seed": 1}
-    assert column_meaning(options) == {"label": "y", "groups": ("a", "b"), "unlabelled": "drop"}
+    words = ("--label", "y", "--groups", "a, b", "--drop-unlabelled", "--delimiter", ";")
+    columns = values_of(column_options, *words)["columns"]
+    assert columns.given() == {
+        "label": "y",
+        "groups": ("a", "b"),
+        "unlabelled": "drop",
+        "delimiter": ";",
+    }
+    assert ColumnOptions().given() == {}
 
 
-def test_an_option_names_its_parameter_and_its_value():
-    one = option("--column columns ROLE=COL", "A column.", multiple=True)
-    assert (one.opts, one.name, one.metavar) == (["--column"], "columns", "ROLE=COL")
-    two = option("--limit", "A limit.", float, default=0.05)
-    assert (two.name, two.metavar, two.default, two.help) == ("limit", None, 0.05, "A limit.")
+def test_json_is_printed_or_saved(tmp_path):
+    path = tmp_path / "a.json"
+    assert values_of(json_options) == {"document": None}
+    assert values_of(json_options, "--json") == {"document": "-"}
+    assert values_of(json_options, "--json-file", str(path)) == {"document": path}
+    with pytest.raises(click.UsageError, match="give one of them"):
+        values_of(json_options, "--json", "--json-file", str(path))
+
+
+def test_a_list_has_commas_between_its_texts():
+    assert COMMA_LIST.convert(" a, b,,c c ", None, None) == ("a", "b", "c c")
+    assert COMMA_LIST.convert("", None, None) == ()
+    assert COMMA_LIST.convert(("a,b",), None, None) == ("a,b",)
 
 
 def test_a_name_must_be_in_its_registry():
@@ -46,22 +86,6 @@ def test_a_path_must_be_writable_before_any_work_is_done(tmp_path):
             JSON_FILE.convert(path, None, None)
 
 
-def test_the_words_of_a_command_leave_out_what_is_the_default():
-    options = {"rate": "fpr", "limit": (0.1, 0.0), "delta": 0.0, "encode": True, "good": None}
-    defaults = {"rate": "fpr", "limit": None, "delta": 0.05, "encode": False, "good": None}
-    words = ["--limit", "0.1", "--limit", "0", "--delta", "0", "--encode"]
-    assert command_words(options, defaults) == words
-
-
-def test_a_table_and_its_options_become_a_problem(lending):
-    options = {"data": lending, "label": "repaid", "good": "yes", "group": "group"}
-    task = table_problem({**options, "rate": ("fpr", "fnr", "fpr")})
-    assert [rate.symbol for rate in task.rates] == ["FPR", "FNR"]
-    assert (task.source, len(task.sample), task.priced) == ("lending.csv", 1200, False)
-    with pytest.raises(InvalidInput, match="belongs to --class thresholds"):
-        table_problem({**options, "score": "income"})
-    with pytest.raises(InvalidInput, match="--score is missing"):
-        table_problem({**options, "kind": "thresholds"})
-    both = {**options, "kind": "thresholds", "score": "income", "features": "income"}
-    with pytest.raises(InvalidInput, match="--features was given"):
-        table_problem(both)
+def test_the_command_line_can_be_typed_again(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/opt/bin/evenhand", "study", "my loans.csv", "--seeds", "2"])
+    assert command_line() == "evenhand study 'my loans.csv' --seeds 2"

@@ -6,7 +6,7 @@ import pytest
 from evenhand.cli.plan import pairs
 
 NUMBERS = ("--shares", "a=0.6,b=0.4", "--bad-rates", "a=0.4,b=0.5", "--separation", 1.5)
-QUICK = ("--limit", 0.1, "--people", 4000, "--lives", 4)
+QUICK = ("--limit", 0.1, "--people", 4000, "--runs", 4)
 TABLE = ("--label", "repaid", "--good", "yes", "--group", "group")
 
 
@@ -15,7 +15,7 @@ def told(result) -> str:
 
 
 def test_from_numbers_to_verdict_table_picture_and_json(run, tmp_path):
-    result = run("plan", *NUMBERS, *QUICK, "--out", "plan.svg", "--json", "plan.json")
+    result = run("plan", *NUMBERS, *QUICK, "--out", "plan.svg", "--json-file", "plan.json")
     assert result.exit_code == 0
     out = told(result)
     document = json.loads((tmp_path / "plan.json").read_text())
@@ -54,7 +54,7 @@ def test_one_bad_rate_for_all_and_days(run):
             40,
             "--days",
             75,
-            "--lives",
+            "--runs",
             1,
         )
     )
@@ -63,19 +63,27 @@ def test_one_bad_rate_for_all_and_days(run):
 
 
 def test_a_hopeless_limit_is_told_before_launch(run):
-    out = told(run("plan", *NUMBERS, "--limit", 0.001, "--people", 3000, "--lives", 1))
+    out = told(run("plan", *NUMBERS, "--limit", 0.001, "--people", 3000, "--runs", 1))
     assert "practically nothing is certified within 3,000 people" in out
 
 
+@pytest.mark.slow
 def test_where_the_volume_allows_it_all_have_figures(run):
-    out = told(run("plan", *NUMBERS, "--limit", 0.5, "--people", 60_000, "--lives", 1))
+    out = told(run("plan", *NUMBERS, "--limit", 0.5, "--people", 60_000, "--runs", 1))
     assert "infeasible" not in out
 
 
-@pytest.mark.parametrize("rules", [("--score", "credit_score"), (), ("--class", "logistic")])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ("--score", "credit_score"),
+        pytest.param((), marks=pytest.mark.slow),
+        pytest.param(("--class", "logistic"), marks=pytest.mark.slow),
+    ],
+)
 def test_from_a_table(run, lending, rules):
     result = run(
-        "plan", "--data", lending, *TABLE, *rules, "--limit", 0.15, "--people", 3000, "--lives", 1
+        "plan", "--data", lending, *TABLE, *rules, "--limit", 0.15, "--people", 3000, "--runs", 1
     )
     assert result.exit_code == 0
     assert "1,200 rows" in told(result)
@@ -103,7 +111,7 @@ def test_text_and_missing_values_are_settled_by_options_and_told(run, tmp_path):
         "sex",
         "--people",
         2000,
-        "--lives",
+        "--runs",
         1,
     )
     assert "--drop-missing" in run(*words, "--encode").stderr
@@ -143,7 +151,7 @@ def test_a_table_brings_its_own_numbers(run, lending):
     result = run("plan", "--data", lending, *TABLE, "--shares", "a=1")
     assert result.exit_code == 2
     assert "--shares belongs to a plan from numbers" in result.stderr
-    assert "Missing option '--label'" in run("plan", "--data", lending).stderr
+    assert "Options: --label, --group" in run("plan", "--data", lending).stderr
 
 
 def test_pairs():

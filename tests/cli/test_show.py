@@ -5,10 +5,13 @@ import pytest
 from rich.console import Console
 
 from evenhand.cli import show
-from evenhand.cli.options import table_problem
+from evenhand.cli.options import ColumnOptions
+from evenhand.cli.problem import table_problem
 from evenhand.cli.show import solve
+from evenhand.hypotheses import Called, LinearRule, Threshold
+from evenhand.policies import Mixture
 
-MEANING = {"label": "repaid", "good": "yes", "group": "group"}
+COLUMNS = ColumnOptions(label="repaid", good="yes", group="group")
 
 
 def printed(thing) -> str:
@@ -35,14 +38,14 @@ def test_texts_are_printed_without_markup():
     [("1", "error rate", "0.2500"), ("3", "cost per person", "0.25"), ("9e4", None, "0.25")],
 )
 def test_costs_are_shown_per_person(lending, price, name, shown):
-    task = table_problem({"data": lending, **MEANING, "price_false_accept": price})
+    task = table_problem(lending, COLUMNS, price_false_accept=price)
     assert show.money(task, 300.0) == shown
     assert name in (None, show.cost_name(task))
     assert show.money(task, 1200 * 1234.5) == ("1234.5000" if name == "error rate" else "1,234")
 
 
 def test_the_rates_are_those_of_the_table(lending):
-    task = table_problem({"data": lending, **MEANING})
+    task = table_problem(lending, COLUMNS)
     solution = solve(task)
     rates = show.measured_rates(task, solution)
     assert list(rates) == ["FPR", "FNR", "SR"]
@@ -56,3 +59,94 @@ def test_documents_hold_no_nan(tmp_path):
     assert json.loads((tmp_path / "a.json").read_text()) == {"a": 1}
     with pytest.raises(ValueError, match="not JSON compliant"):
         show.write_json(tmp_path / "b.json", {"a": np.nan})
+
+
+def write_people(path, columns, group, label):
+    names = [*columns, "race", "repaid"]
+    rows = zip(*columns.values(), group, label, strict=True)
+    path.write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+def shown_policy(task, policy) -> str:
+    class Solution:
+        def __init__(self):
+            self.policy = policy
+            self.acceptance = policy.acceptance(task.sample.features)
+
+    console = Console(width=200)
+    with console.capture() as capture:
+        show.show_task(console, task)
+        show.show_policy(console, task, Solution())
+    return capture.get()
+
+
+RACE = ColumnOptions(label="repaid", good="yes", group="race", encode=True)
+
+
+def test_a_proxy_in_the_sixth_place_of_a_linear_rule_is_warned_about(tmp_path):
+    """A linear rule prints five terms; the sixth may be the group in disguise."""
+    draw = np.random.default_rng(1)
+    group = draw.choice(["a", "b"], 400)
+    columns = {f"x{j}": draw.normal(size=400).round(3) for j in range(5)}
+    columns["postcode"] = np.where(group == "a", 1, 2)
+    label = np.where(draw.random(400) < 0.5, "yes", "no")
+    path = write_people(tmp_path / "p.csv", columns, group, label)
+    task = table_problem(path, RACE)
+    assert [one.name for one in task.warnings] == ["postcode"]
+    rule = LinearRule((9.0, 8.0, 7.0, 6.0, 5.0, 0.001), 0.5)
+    assert "postcode" not in rule.describe(task.table.names)
+    policy = Mixture((rule,), (1.0,))
+    assert show.uses(task, policy, "postcode")
+    text = shown_policy(task, policy)
+    assert "the group is not looked at" not in text
+    assert "the group is no input, but postcode tells" in text
+    harmless = Mixture((LinearRule((9.0, 8.0, 7.0, 6.0, 5.0, 0.0), 0.5),), (1.0,))
+    assert "the group is not looked at" in shown_policy(task, harmless)
+
+
+def test_a_rule_whose_columns_are_unknown_may_use_a_proxy(tmp_path):
+    group = np.array(["a", "b"] * 100)
+    columns = {"x": np.arange(200) % 7, "postcode": np.where(group == "a", 1, 2)}
+    label = np.where(np.arange(200) % 3 == 0, "no", "yes")
+    task = table_problem(write_people(tmp_path / "p.csv", columns, group, label), RACE)
+    rule = Called(lambda features, group: features[:, 0] > 3)
+    assert "the group is no input, but postcode" in shown_policy(task, Mixture((rule,), (1.0,)))
+
+
+def test_values_of_a_text_column_that_reveal_the_group_together_are_warned_about(tmp_path):
+    """Each first name reveals a little of the group, all of them reveal it whole."""
+    draw = np.random.default_rng(2)
+    group = draw.choice(["a", "b"], 600)
+    place = draw.integers(0, 20, 600)
+    name = [f"{one}{number}" for one, number in zip(group, place, strict=True)]
+    columns = {"income": draw.normal(size=600).round(3), "firstname": name}
+    label = np.where(draw.random(600) < 0.5, "yes", "no")
+    task = table_problem(write_people(tmp_path / "p.csv", columns, group, label), RACE)
+    assert [(one.kind, one.name) for one in task.warnings] == [("tells the group", "firstname")]
+    assert task.warnings[0].share > 0.9
+    column = task.table.names.index("firstname=a3")
+    policy = Mixture((Threshold(column, 1.0, len(task.table.names), False),), (1.0,))
+    text = shown_policy(task, policy)
+    assert "WARNING: 'firstname' tells" in text
+    assert "(--leave-out firstname)" in text
+    assert "accept if firstname=a3 < 1" in text
+    assert "the group is not looked at" not in text
+    income = Mixture((Threshold(0, 0.0, len(task.table.names)),), (1.0,))
+    assert "the group is not looked at" in shown_policy(task, income)
+
+
+def test_a_copy_of_the_group_with_several_values_is_warned_about(tmp_path):
+    """preRace=White < 1 is the group in disguise, although the value alone tells little of it."""
+    draw = np.random.default_rng(3)
+    races = [f"r{number}" for number in range(8)]
+    race = draw.choice(races, 2000)
+    columns = {"income": draw.normal(size=2000).round(3), "preRace": race}
+    label = np.where(draw.random(2000) < 0.5, "yes", "no")
+    task = table_problem(write_people(tmp_path / "p.csv", columns, race, label), RACE)
+    assert [one.name for one in task.warnings] == ["preRace"]
+    column = task.table.names.index("preRace=r0")
+    policy = Mixture((Threshold(column, 1.0, len(task.table.names), False),), (1.0,))
+    text = shown_policy(task, policy)
+    assert "accept if preRace=r0 < 1" in text
+    assert "the group is no input, but preRace tells" in text

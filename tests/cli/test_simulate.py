@@ -4,7 +4,7 @@ import pytest
 
 
 def test_the_table_of_epochs(run):
-    result = run("simulate", "--allowed-gap", 0.3, "--rounds", 6000, "--seed", 1)
+    result = run("simulate", "--limit", 0.3, "--rounds", 6000, "--seed", 1)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0] == "two-phase on lending: 6,000 rounds, seed 1"
@@ -21,7 +21,7 @@ def test_the_table_of_epochs(run):
     assert "rule 1: accept" in result.stdout
     assert "accept if accept" not in result.stdout
     assert (
-        "never above the promise of 0.3 (certified with probability 0.95 under the assumptions"
+        "never above the limit of 0.3 (certified with probability 0.95 under the assumptions"
         in " ".join(result.stdout.split())
     )
 
@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_run(run):
 def test_a_learner_without_a_certificate_is_told(run):
     out = " ".join(
         run(
-            "simulate", "--rounds", 4000, "--learner", "fair-on-gathered", "--allowed-gap", 0.05
+            "simulate", "--rounds", 4000, "--learner", "fair-on-gathered", "--limit", 0.05
         ).stdout.split()
     )
     assert "above in" in out
@@ -78,5 +78,5 @@ def test_refusals(run):
     assert 'engine="events"' in counts.stderr
     unknown = run("simulate", "--learner", "two-fase")
     assert unknown.exit_code == 2
-    assert "two-phase, certified, explore-then-commit" in unknown.stderr
+    assert "two-phase, as-printed, certified, explore-then-commit" in unknown.stderr
     assert run("simulate", "--figure", "one.txt", "--rounds", 10).exit_code == 2

@@ -25,7 +25,8 @@ QUICK = (
 )
 
 
-def test_from_a_csv_to_a_report_with_one_command(run, lending, tmp_path):
+def test_from_a_csv_to_a_report_with_one_command(run, lending, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["evenhand", "study", str(lending), *OWN])
     done = run("study", lending, *OWN, *QUICK, "--out", "s")
     assert done.exit_code == 0
     assert "fair-on-gathered" in done.stdout
@@ -58,7 +59,7 @@ def test_a_description_does_as_well(run, lending, tmp_path):
     ],
 )
 def test_refusals(run, lending, words, message, monkeypatch):
-    from evenhand.simulate.study import Dask
+    from evenhand.simulation.sweep import Dask
 
     monkeypatch.setattr(Dask.__init__, "__defaults__", ("local", 2, 1.0))
     refused = run("study", *words, "--out", "s")
@@ -71,7 +72,7 @@ def test_the_two_commands_of_the_readme_run(run, lending):
     section = text.split("## From your own table", 1)[1].split("##", 1)[0]
     commands = re.findall(r"^ {4}\.venv/bin/evenhand (.+)$", section, flags=re.M)
     assert len(commands) == 2
-    quick = {"plan": ["--lives", "1", "--people", "4000"], "study": [*QUICK]}
+    quick = {"plan": ["--runs", "1", "--people", "4000"], "study": [*QUICK]}
     for line in commands:
         words = [
             {"loans.csv": str(lending), "sex": "group"}.get(word, word)

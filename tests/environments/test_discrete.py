@@ -187,6 +187,7 @@ def one_by_one(
     return tuple(np.bincount(kind * len(env) + context, minlength=3 * len(env)).tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [counted, one_by_one])
 def test_both_engines_have_the_exact_joint_law(engine) -> None:
     """All 21 outcomes of two rounds; what would be seen is shown by the negative control below."""
@@ -196,6 +197,7 @@ def test_both_engines_have_the_exact_joint_law(engine) -> None:
     assert chi_square_p(observed, outcomes(2, cell_probabilities(env, acceptance))) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_the_test_of_the_law_can_fail() -> None:
     """Negative control: labels .3 instead of .25, and acceptances .05 too large."""
     env, acceptance = tiny()

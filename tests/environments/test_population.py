@@ -182,5 +182,5 @@ def test_one_hypothesis_is_preferred_to_a_mixture_of_the_same_cost() -> None:
 
 @pytest.mark.parametrize("limit", [-0.1, np.nan, np.inf])
 def test_a_limit_is_a_finite_number_of_at_least_zero(limit: float) -> None:
-    with pytest.raises(InvalidInput, match="allowed_gap"):
+    with pytest.raises(InvalidInput, match="limit"):
         population(0).optimum(limit)

@@ -11,6 +11,7 @@ from evenhand.estimation import (
     doubly_robust,
     one_sided,
     two_sided,
+    with_more_rounds,
 )
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
 from evenhand.words import Prices
@@ -270,3 +271,40 @@ def test_losses_of_rows_with_prices_of_their_own():
     accept, reject = loss.per_row(Prices(np.array([1.0, 3.0]), 1.0), 2)
     assert accept.tolist() == [0.5, 1.0]
     assert reject.tolist() == [0.25, 0.25]
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_rounds_may_be_added_in_one_call_or_in_several(sides):
+    """The same bits, and the estimate itself but for rounding; arrays are kept where no context is
+    new.
+    """
+    draw = np.random.default_rng(sides)
+    features = draw.integers(0, 5, (80, 1)).astype(float)
+    accept = draw.random(80) < 0.6
+    label = np.where(draw.random(80) < 0.5, 1, -1)
+    chance = draw.uniform(0.2, 0.9, 80)
+    group = np.where(draw.random(80) < 0.5, "a", "b")
+    log = RoundLog.from_rounds(features, accept, label[accept], chance, group=group)
+    loss = TransformedLoss(Prices(0.7, 1.1), 2.0)
+    whole = with_more_rounds(None, log, loss, sides)
+    for cuts in ([1] * 80, [3, 40, 37], [79, 1]):
+        total, start = None, 0
+        for size in cuts:
+            here = np.zeros(80, bool)
+            here[start : start + size] = True
+            total, start = with_more_rounds(total, log.where(here), loss, sides), start + size
+        for name in ("features", "group", "count", "acceptance_cost"):
+            assert np.array_equal(getattr(total, name), getattr(whole, name))
+        assert (total.constant, total.rounds) == (whole.constant, whole.rounds)
+    estimate = (one_sided if sides == 1 else two_sided)(log, loss)
+    assert whole.acceptance_cost == pytest.approx(estimate.acceptance_cost, rel=1e-12)
+    assert whole.constant == pytest.approx(estimate.constant, rel=1e-12)
+    again = with_more_rounds(whole, log.where(np.arange(80) < 2), loss, sides)
+    assert again.features is whole.features
+
+
+def test_added_rounds_are_checked_like_others():
+    log = RoundLog.from_rounds([[1.0]], [True], [1], 1.0)
+    assert with_more_rounds(None, log, TransformedLoss(), 1).rounds == 1
+    with pytest.raises(InvalidInput, match="one of the two decisions could not occur"):
+        with_more_rounds(None, log, TransformedLoss(), 2)

@@ -59,7 +59,7 @@ class Careless(LossBound):
         return 0.0
 
     def bets(self, state):
-        return LossBound(self.prices, self.failure_probability).bets(state)
+        return LossBound(self.prices, self.delta).bets(state)
 
 
 def loss_misses(bound, name, seed):
@@ -83,6 +83,7 @@ def gap_misses(bound, policy, name, seed):
     return missed
 
 
+@pytest.mark.slow
 def test_the_loss_is_covered_and_a_careless_threshold_is_caught():
     bound = LossBound(Prices(2.0, 1.0), DELTA)
     for name in WORLDS:
@@ -91,6 +92,7 @@ def test_the_loss_is_covered_and_a_careless_threshold_is_caught():
     assert sum(loss_misses(careless, "plain", seed) for seed in range(LOGS)) > MOST
 
 
+@pytest.mark.slow
 def test_the_gap_is_covered_and_a_rounded_candidate_is_caught():
     bound = BettingBound(("0", "1"), (FalsePositiveRate(),), 1, DELTA)
     for name in WORLDS:

@@ -217,14 +217,16 @@ def test_a_broken_assumption_is_a_contradiction():
 
 def test_rows_count_once_however_they_are_written():
     """Rows with counts are the same evidence as repeated rows, as long as blocks end alike."""
-    log = logged(90, 4)[0]
+    log = logged(45, 4)[0]
     twice = {
         name: np.repeat(getattr(log, name), 2, axis=0)
         for name in ("features", "accept", "acceptance", "label", "group", "count")
     }
-    assert evaluate(replace(log, count=2 * log.count), POLICY).loss.upper == pytest.approx(
-        evaluate(replace(log, **twice), POLICY).loss.upper, abs=0.02
+    counted = evaluate(replace(log, count=2 * log.count), POLICY)
+    assert counted.loss.upper == pytest.approx(
+        evaluate(replace(log, **twice), POLICY).loss.upper, abs=1e-9
     )
+    assert "followed one another" in counted.assumptions[0]
 
 
 def test_blocks_cover_the_log_once():
@@ -232,6 +234,103 @@ def test_blocks_cover_the_log_once():
         found = list(blocks(rows))
         assert [at.start for at in found] == [0, *(at.stop for at in found[:-1])]
         assert found[-1].stop == rows
+
+
+def test_where_a_block_ends_does_not_depend_on_the_length_of_the_log():
+    ends = [at.stop for at in blocks(200_000)]
+    for rows in (1, 99, 100, 101, 150, 199, 350, 4_321, 123_456):
+        assert [at.stop for at in blocks(rows)] == [*(end for end in ends if end < rows), rows]
+
+
+def first_rows(log, rows):
+    columns = ("features", "accept", "acceptance", "label", "group", "count")
+    return replace(log, **{name: getattr(log, name)[:rows] for name in columns})
+
+
+def test_a_prefix_says_what_the_long_log_said_at_that_row():
+    """Stopping anywhere is a look at the same process: estimates and intervals are equal, bit for
+    bit, at every border that both have.
+    """
+    log = logged(3_000, 5, open_share=0.05)[0]
+    settings = {"rates": RATES, "groups": ("a", "b"), "prices": Prices(2.0, 1.0)}
+    whole = evaluate(log, POLICY, **settings).course
+    for rows in (60, 130, 480, 1_277, 1_300, 2_999, *whole.rows[[3, 9]].astype(int)):
+        part = evaluate(first_rows(log, rows), POLICY, **settings).course
+        borders = int((whole.rows <= rows).sum())
+        assert part.rows[-1] == rows
+        np.testing.assert_array_equal(part.rows[:borders], whole.rows[:borders])
+        np.testing.assert_array_equal(part.gaps[:borders], whole.gaps[:borders])
+        np.testing.assert_array_equal(part.loss[:borders], whole.loss[:borders])
+        # what is left after the last border narrows the intervals, and never widens them
+        assert (np.diff(part.gaps[:, :, 2], axis=0) <= 0).all()
+        assert (np.diff(part.gaps[:, :, 1], axis=0) >= 0).all()
+
+
+def three_groups():
+    """Groups a and b, and a tenth of the people in group c; one in a hundred has no group."""
+    log = logged(20_000, 3)[0]
+    draw = np.random.default_rng(0).random(20_000)
+    return replace(log, group=np.where(draw < 0.01, None, np.where(draw < 0.11, "c", log.group)))
+
+
+def test_a_certificate_names_the_groups_it_covers_and_who_is_outside():
+    log = three_groups()
+    found = evaluate(log, POLICY, limit=0.2, groups=("a", "b"))
+    others = int((log.group == "c").sum())
+    unknown = int((log.group == None).sum())  # noqa: E711
+    assert found.verdict == "within"
+    assert "between the groups a and b is at most 0.2." in found.sentence
+    assert f"Not covered are {others:,} of group c and {unknown:,} whose group" in found.sentence
+    assert "any two" not in found.sentence
+    assert found.groups == ("a", "b")
+    assert found.outside_groups == {"c": others}
+    assert found.outside == others + unknown
+    document = found.to_json()
+    assert document["groups"] == ["a", "b"]
+    assert document["outside_groups"] == {"c": others}
+    assert not any("longer log" in line for line in found.assumptions)
+
+
+def test_groups_that_were_found_in_the_log_are_an_assumption():
+    log = three_groups()
+    found = evaluate(log, Mixture((ACCEPT_ALL,), (1.0,)), limit=0.2)
+    assert "between any two of the groups a, b, c is" in found.sentence
+    assert "of group" not in found.sentence.split("Not covered")[1]
+    assert "longer log names them beforehand" in found.assumptions[-1]
+
+
+@pytest.mark.parametrize("name", ["round", "time"])
+def test_rows_out_of_order_raise_an_error(name):
+    log = logged(200, 1)[0]
+    ascending = np.arange(200.0) + 17.0
+    assert evaluate(replace(log, **{name: ascending}), POLICY).people == 200
+    by_decision = np.argsort(log.accept, kind="stable")
+    for order in (ascending[::-1], ascending[by_decision]):
+        with pytest.raises(InvalidInput, match=rf"the {name} of row .* sort the log") as caught:
+            evaluate(replace(log, **{name: order}), POLICY)
+        row = int(np.argmax(np.diff(order) < 0))
+        assert f"row {row + 2} is {order[row + 1]:g}" in str(caught.value)
+
+
+def test_equal_times_are_no_disorder_and_equal_rounds_are():
+    log = logged(200, 1)[0]
+    pairs = np.repeat(np.arange(100.0), 2)
+    assert evaluate(replace(log, time=pairs), POLICY).people == 200
+    with pytest.raises(InvalidInput, match="round"):
+        evaluate(replace(log, round=pairs), POLICY)
+
+
+def test_the_order_is_an_assumption_that_says_what_the_log_shows():
+    log = logged(200, 1)[0]
+    rounds = np.arange(200.0)
+    rounds[[3, 50]] = np.nan
+    shown = {
+        "nothing in the log shows it": log,
+        "its round numbers ascend": replace(log, round=rounds),
+        "its times never go back": replace(log, time=rounds),
+    }
+    for words, one in shown.items():
+        assert words in evaluate(one, POLICY).assumptions[0]
 
 
 def test_candidates(tmp_path):
@@ -272,7 +371,7 @@ def test_candidates(tmp_path):
     [
         ({"limit": 1.5}, "the limit is 1.5"),
         ({"groups": ["z"]}, "group 'z' does not occur"),
-        ({"failure_probability": 0.0}, "strictly between"),
+        ({"delta": 0.0}, "strictly between"),
     ],
 )
 def test_refusals(change, words):

@@ -3,6 +3,7 @@ is named. Vowpal Wabbit itself learns from what is written here.
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,6 +50,56 @@ def test_a_plain_log_round_trips_too(tmp_path, name):
     plain, _ = logged(50, 1)
     write_log(plain, tmp_path / name)
     assert same(read_log(tmp_path / name), plain)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_rounds_and_times_round_trip(tmp_path, name):
+    plain, _ = logged(50, 1)
+    rounds = np.arange(50.0) + 7
+    rounds[4] = np.nan
+    timed = replace(plain, round=rounds, time=1.7e9 + np.arange(50) / 3)
+    write_log(timed, tmp_path / name)
+    assert same(read_log(tmp_path / name), timed)
+
+
+def test_times_are_numbers_or_iso_8601(tmp_path):
+    path = tmp_path / "log.csv"
+    head = "accept,acceptance,label,x,time\n"
+    path.write_text(head + "1,0.5,1,3,2026-01-31T00:00:00Z\n0,0.2,,4,2026-01-31 01:00:00\n")
+    found = read_log(path)
+    assert np.diff(found.time).tolist() == [3600.0]
+    assert found.names == ("x",)
+    path.write_text(head + "1,0.5,1,3,17\n0,0.2,,4,\n")
+    np.testing.assert_array_equal(read_log(path).time, [17.0, np.nan])
+    path.write_text(head + "1,0.5,1,3,yesterday\n0,0.2,,4,today\n")
+    with pytest.raises(InvalidInput, match="'yesterday'"):
+        read_log(path)
+
+
+def test_the_order_of_the_service_is_seq_and_at(tmp_path):
+    """Beside columns that are marked as features; elsewhere a column `at` is a feature."""
+    path = tmp_path / "log.csv"
+    path.write_text("seq,at,accept,acceptance,label,feature_x\n4,9,1,0.5,1,3\n8,8,0,0.2,,4\n")
+    found = read_log(path)
+    assert (found.round.tolist(), found.time.tolist()) == ([4.0, 8.0], [9.0, 8.0])
+    assert found.ids == ["4", "8"]
+    with pytest.raises(InvalidInput, match="time of row 2"):
+        found.require_order()
+    path.write_text("at,accept,acceptance,label\n9,1,0.5,1\n8,0,0.2,\n")
+    assert read_log(path).names == ("at",)
+
+
+def test_stamps_of_events_are_times_unless_they_count_rows(tmp_path):
+    path = tmp_path / "log.dsjson"
+    write_log(logged(5, 1)[0], path)
+    assert read_log(path).ordered_by == ()
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(reversed(lines)))
+    with pytest.raises(InvalidInput, match="time of row 2"):
+        read_log(path).require_order()
+    path.write_text(lines[0].replace("1970-01-01T00:00:00.000Z", "noon"))
+    with pytest.raises(InvalidInput, match="noon"):
+        read_log(path)
 
 
 def test_a_group_called_na_is_a_group(tmp_path):

@@ -6,8 +6,10 @@ from evenhand.errors import InvalidInput
 from evenhand.evaluation import PolicyFile
 from evenhand.hypotheses import ACCEPT_ALL
 from evenhand.policies import Mixture
+from evenhand.tables import Notation, RecipeColumn, recipe_to_json
 
 POLICY = Mixture((ACCEPT_ALL,), (1.0,)).to_json()
+X = recipe_to_json((RecipeColumn("x", Notation("number")),))
 
 
 @pytest.mark.parametrize(
@@ -15,8 +17,12 @@ POLICY = Mixture((ACCEPT_ALL,), (1.0,)).to_json()
     [
         ("nonsense", "it is no JSON"),
         ("[1]", "does not say"),
-        (json.dumps({"policy": POLICY}), "does not say"),
-        (json.dumps({"policy": POLICY, "columns": ["x"], "recipe": []}), "makes 0 columns"),
+        (json.dumps({"policy": POLICY}), "it has no 'columns'"),
+        (json.dumps({"policy": POLICY, "columns": ["x"]}), "it has no 'schema'"),
+        (
+            json.dumps({"policy": POLICY, "columns": ["x", "y"], **X}),
+            "makes 1 columns",
+        ),
     ],
 )
 def test_what_is_no_policy_file(tmp_path, document, message):
@@ -28,11 +34,11 @@ def test_what_is_no_policy_file(tmp_path, document, message):
         PolicyFile.read(tmp_path / "nowhere.json")
 
 
-def test_a_file_of_an_earlier_version(tmp_path):
+def test_what_a_file_says_about_its_columns(tmp_path):
     path = tmp_path / "policy.json"
     said = {"label": {"column": "ok", "good": "1"}, "group": {"column": "sex", "use": "decide"}}
     prices = {"prices": {"false_accept": "2", "false_reject": "1"}}
-    path.write_text(json.dumps({"policy": POLICY, "columns": ["x"], **said, **prices}))
+    path.write_text(json.dumps({"policy": POLICY, "columns": ["x"], **X, **said, **prices}))
     file = PolicyFile.read(path)
     assert [one.name for one in file.recipe] == ["x"]
     assert (file.label, file.good, file.group, file.uses_group) == ("ok", "1", "sex", True)

@@ -41,4 +41,9 @@ def same(one, other):
         and one.group.tolist() == other.group.tolist()
         and one.names == other.names
         and one.ids == other.ids
+        and one.ordered_by == other.ordered_by
+        and all(
+            np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True)
+            for name in one.ordered_by
+        )
     )

@@ -109,6 +109,7 @@ def all_hulls() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return hulls()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["parabola", "exponential", "geometric", "steep", "arc", "step"])
 @pytest.mark.parametrize("limit", [1e-4, 0.01, 0.05, 0.2])
 @pytest.mark.parametrize("side", [1, -1])

@@ -1,5 +1,5 @@
 """FairCSC on exact classes equals the stupid-exact enumeration, however the class is reached; bad
-input ends in an error that names the thing, its value, the law and the way out.
+input ends in an error that names the thing, its value, the requirement and the way out.
 """
 
 import numpy as np
@@ -24,6 +24,7 @@ def own_gap(case, policy, rate):
     return (means[1] - means[0]) * (-1 if isinstance(rate, eh.FalseNegativeRate) else 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wrap", [lambda h: h, OracleOnly], ids=["one-pass", "oracle"])
 @pytest.mark.parametrize("limit", [0.0, 0.01, 0.05, 0.3, 1.0])
 @pytest.mark.parametrize("rate", RATES, ids=lambda rate: rate.symbol)
@@ -69,6 +70,7 @@ def test_large_class_equals_highs(wrap):
         assert abs(normalised(case.problem, solution.cost) - highs(costs, gaps, 0.03)) <= 1e-9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wrap", [lambda h: h, OracleOnly], ids=["one-pass", "oracle"])
 @pytest.mark.parametrize(
     ("rates", "groups"),
@@ -129,15 +131,15 @@ def solve(case, **changes):
         hypotheses=case.hypotheses,
         rates=[eh.FalsePositiveRate()],
         sample=case.sample,
-        allowed_gap=0.05,
+        limit=0.05,
     )
     return eh.solve_fair(**(arguments | changes))
 
 
 @pytest.mark.parametrize("limit", [-0.1, np.nan, np.inf])
 def test_limit(case, limit):
-    with pytest.raises(eh.InvalidInput, match=r"allowed_gap is .*at least 0"):
-        solve(case, allowed_gap=limit)
+    with pytest.raises(eh.InvalidInput, match=r"limit is .*at least 0"):
+        solve(case, limit=limit)
 
 
 def test_no_rates(case):

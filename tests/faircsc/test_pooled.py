@@ -25,6 +25,7 @@ def people(seed: int, rows: int = 1500) -> tuple[eh.CostSensitiveProblem, eh.Lab
     return eh.Prices().problem(sample.features, group, label), sample
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "classifier",
     [LogisticRegression(), DecisionTreeClassifier(max_depth=5, random_state=0)],
@@ -53,6 +54,7 @@ PARTITIONING = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PARTITIONING)
 @pytest.mark.parametrize(
     "rates",
@@ -179,6 +181,7 @@ def limits_and_unlimited(problem, sample, hypotheses, rates, limit):
     yield world.optimum(limit, rates)[0], world.optimum(1.0, rates)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HEURISTIC)
 @pytest.mark.parametrize("constrained", CONSTRAINED)
 def test_no_limit_costs_less_than_none(kind, constrained):
@@ -189,6 +192,7 @@ def test_no_limit_costs_less_than_none(kind, constrained):
             assert free <= cost + 1e-9
 
 
+@pytest.mark.thorough
 def test_the_first_answer_alone_would_cost_more_than_a_limit():
     """Negative control: the answer at multiplier 0, which was shown before as that without a
     limit, costs more than a mixture within the limit on some tables."""

@@ -12,8 +12,10 @@ import pytest
 from evenhand.canonical import canonical_digest
 from evenhand.errors import CannotCertify, InvalidInput
 from evenhand.fairness.certificate import (
+    PROTOCOL_VERSION,
     CellCount,
     Certificate,
+    CoveredFrom,
     DrawCount,
     GapInterval,
     OutsideCount,
@@ -25,7 +27,7 @@ from evenhand.fairness.certificate import (
 def certificate(**changes: object) -> Certificate:
     plain = Certificate(
         limit=0.05,
-        failure_probability=0.05,
+        delta=0.05,
         spent=0.0304,
         bound="joint clamped betting",
         bound_params={"rates": 6},
@@ -69,12 +71,28 @@ def test_it_cannot_be_changed() -> None:
 
 def test_the_claim_is_exact_and_names_its_probability() -> None:
     assert certificate().claim == (
-        "Certified with probability at least 0.95 over the whole life of the learner, under the "
-        "assumptions below: the gap in "
-        "false positive rate between any two of the groups -1, 1 is at most 0.05 for every "
-        "policy it deploys, as drawn, before people "
-        "overrule it."
+        "Certified with probability at least 0.95, under the assumptions below: over the whole run "
+        "of the learner the gap in false positive rate between any two of the groups -1, 1 is at "
+        "most 0.05 for every policy it deploys (manual overrides are not covered)."
     )
+
+
+def test_a_group_that_joined_later_is_named_with_its_first_round() -> None:
+    covered = (CoveredFrom(-1, 0), CoveredFrom(0, 0), CoveredFrom(1, 1350))
+    later = certificate(groups=(-1, 0, 1), covered=covered)
+    assert later.covered_from == {-1: 0, 0: 0, 1: 1350}
+    assert "over the whole run of the learner" in later.claim
+    assert "between any two of the groups -1, 0 is" in later.claim
+    assert later.claim.endswith("Group 1 joined: the same holds for it from round 1,350 on.")
+    assert Certificate.from_json(later.to_json()) == later
+
+
+def test_groups_that_are_all_new_after_a_suspension_are_covered_from_then_on() -> None:
+    claim = certificate(covered=(CoveredFrom(-1, 900), CoveredFrom(1, 900))).claim
+    assert "from round 900 on the gap" in claim
+    assert "between any two of the groups -1, 1 is" in claim
+    assert "whole run" not in claim
+    assert "joined" not in claim
 
 
 def test_the_words_name_counts_bound_window_and_who_is_outside() -> None:
@@ -83,13 +101,13 @@ def test_the_words_name_counts_bound_window_and_who_is_outside() -> None:
         "group -1, label -1: 4,100 people",
         "joint clamped betting (rates 6)",
         "0.0304 of 0.05 booked",
-        "rounds 1 to 20,000",
+        "rounds 1 to 19,999",
         "through round 30,000",
         "window: 30 days",
         "outside the certificate: 12 people whose group is unknown",
         "outside the certificate: 1 people of group Femal",
         "overruled by people, counted as drawn: 31 of group 1 drawn reject",
-        "group told after the draw: 4 of group -1 drawn accept",
+        "group reported after the draw: 4 of group -1 drawn accept",
         "erased, counted at its worst: 3 people",
     ):
         assert part in text
@@ -116,7 +134,7 @@ def test_certified_beyond_the_limit_has_no_constructor(interval: tuple[float, fl
     [
         ({"limit": 0.0}, "the limit is 0.0"),
         ({"limit": -0.1}, "the limit is -0.1"),
-        ({"failure_probability": 1.0}, "failure_probability is 1.0"),
+        ({"delta": 1.0}, "delta is 1.0"),
         ({"spent": 0.06}, "cannot be more"),
         ({"window": (10, 2)}, "ends before it begins"),
         ({"status": "suspended"}, "needs its reason"),
@@ -148,22 +166,20 @@ def test_group_labels_become_plain(label: object, plain: object) -> None:
     assert CellCount(label, 1, 2) == CellCount(plain, 1, 2)
 
 
-def test_a_certificate_of_format_1_is_read_and_marked() -> None:
-    old = certificate().to_json()
-    for name in ("groups", "outside", "overruled", "late_groups", "erased", "rules"):
-        del old[name]
-    read = Certificate.from_json({**old, "format": 1, "unknown_group": 12})
-    assert (read.rules, read.unknown_group, read.groups) == (1, 12, (-1, 1))
-    assert "issued under rules 1" in read.describe()
-    assert "issued under rules" not in certificate().describe()
+@pytest.mark.parametrize("version", [None, 0, 2, "1"])
+def test_another_protocol_version_is_an_error(version: object) -> None:
+    written = certificate().to_json()
+    assert written["protocol_version"] == PROTOCOL_VERSION == 1
+    with pytest.raises(InvalidInput, match=f"protocol version {version!r}"):
+        Certificate.from_json({**written, "protocol_version": version})
+    del written["protocol_version"]
+    with pytest.raises(InvalidInput, match="protocol version None"):
+        Certificate.from_json(written)
 
 
 def test_assumptions_that_hold_for_some_are_named_only_there() -> None:
     assert not any("group becomes known" in line for line in standard_assumptions())
     assert any("group becomes known" in line for line in standard_assumptions(late_groups=True))
-    assert any(
-        "what becomes of earlier people" in line for line in standard_assumptions(overlapping=True)
-    )
     assert "false alarm at most 0.001" in standard_assumptions(drift_false_alarm=1e-3)[0]
 
 

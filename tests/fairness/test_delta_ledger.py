@@ -8,16 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import DeltaOverspent, InvalidInput, ProtocolError
-from evenhand.fairness.delta_ledger import Booking, DeltaLedger, inverse_square_share, life_share
+from evenhand.fairness.delta_ledger import Booking, DeltaLedger, inverse_square_share, run_share
 
 
 def test_a_booking_is_added_and_the_old_ledger_is_untouched() -> None:
     empty = DeltaLedger(0.05)
     booked = empty.book("betting", 0.02, at=100)
     assert (empty.spent, empty.entries) == (0.0, ())
-    assert booked.entries == (Booking("betting", 0.02, 100, "for life"),)
-    assert booked.has("betting")
-    assert not booked.has("nominee 1")
+    assert booked.entries == (Booking("betting", 0.02, at=100, run=1),)
     assert booked.left == pytest.approx(0.03)
 
 
@@ -42,24 +40,33 @@ def test_retraining_until_it_passes_runs_dry() -> None:
         ledger.book("attempt 5", 0.01, at=5)
 
 
-def test_a_life_of_nominations_and_restarts_stays_within_delta() -> None:
-    delta, ledger = 0.05, DeltaLedger(0.05)
-    for life in range(1, 6):
+def test_the_same_process_may_start_again_in_the_next_run() -> None:
+    ledger = DeltaLedger(0.05).book("betting", 0.02, at=100).book("betting", 0.01, at=200, run=2)
+    assert [(entry.run, entry.at) for entry in ledger.entries] == [(1, 100), (2, 200)]
+    with pytest.raises(ProtocolError, match="booked at round 200"):
+        ledger.book("betting", 0.001, at=300, run=2)
+
+
+@pytest.mark.thorough
+def test_nominations_and_restarts_stay_within_delta() -> None:
+    delta = 0.05
+    ledger = DeltaLedger(delta)
+    for run in range(1, 6):
         for n in range(1, 200):
-            share = inverse_square_share(life_share(delta, life), n)
-            ledger = ledger.book(f"life {life}, nominee {n}", share, at=n)
+            share = inverse_square_share(run_share(delta, run), n)
+            ledger = ledger.book(f"nominee {n}", share, at=n, run=run)
     assert ledger.spent <= delta
 
 
 @given(st.floats(1e-6, 0.99), st.floats(0.01, 0.99))
-def test_lives_sum_to_delta_for_every_reserve(delta: float, reserve: float) -> None:
-    total = math.fsum(life_share(delta, life, reserve=reserve) for life in range(1, 2000))
+def test_runs_sum_to_delta_for_every_reserve(delta: float, reserve: float) -> None:
+    total = math.fsum(run_share(delta, run, reserve=reserve) for run in range(1, 2000))
     assert delta * (1 - 2e-3) <= total <= delta * (1 + 1e-12)
 
 
-def test_the_default_lives_are_the_inverse_squares_of_the_design() -> None:
-    for life in range(1, 9):
-        assert life_share(0.05, life) == pytest.approx(6 * 0.05 / (math.pi**2 * life**2), rel=1e-12)
+def test_the_default_runs_are_the_inverse_squares_of_the_design() -> None:
+    for run in range(1, 9):
+        assert run_share(0.05, run) == pytest.approx(6 * 0.05 / (math.pi**2 * run**2), rel=1e-12)
 
 
 def test_an_endless_list_of_shares_can_be_booked_to_the_last() -> None:
@@ -74,7 +81,7 @@ def test_an_endless_list_of_shares_can_be_booked_to_the_last() -> None:
 def test_json_round_trip_is_identical(delta: float, weights: list[float]) -> None:
     ledger = DeltaLedger(delta)
     for n, weight in enumerate(weights):
-        ledger = ledger.book(f"process {n}", weight * delta / 10, at=n, lifetime="until round 5")
+        ledger = ledger.book(f"process {n}", weight * delta / 10, at=n, run=1 + n % 3)
     assert DeltaLedger.from_json(json.loads(json.dumps(ledger.to_json()))) == ledger
 
 
@@ -83,7 +90,7 @@ def test_a_forged_ledger_is_refused() -> None:
     with pytest.raises(InvalidInput, match="twice"):
         DeltaLedger.from_json({**value, "entries": value["entries"] * 2})
     with pytest.raises(DeltaOverspent):
-        DeltaLedger.from_json({**value, "failure_probability": 0.01})
+        DeltaLedger.from_json({**value, "delta": 0.01})
 
 
 def test_bad_input_is_refused() -> None:
@@ -100,4 +107,4 @@ def test_bad_input_is_refused() -> None:
 
 def test_it_describes_itself() -> None:
     text = DeltaLedger(0.05).book("betting", 0.02, at=100).describe()
-    assert text == "0.02 from round 100 for life: betting\n0.02 of 0.05 booked"
+    assert text == "0.02 from round 100, run 1: betting\n0.02 of 0.05 booked"

@@ -3,9 +3,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+import evenhand as eh
 from evenhand.errors import CannotEstimateRate, InvalidInput
+from evenhand.evaluation import Candidate, DecisionLog, evaluate, measure, measure_policy
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, GapConstraints, SelectionRate
-from evenhand.testing import RATE_LAWS, check_rate
+from evenhand.fairness.rates import Rate, require_certifiable
+from evenhand.hypotheses import ACCEPT_ALL, GroupClassifier
+from evenhand.policies import Mixture
+from evenhand.testing import RATE_REQUIREMENTS, check_rate
 from evenhand.words import LabelledSample
 
 RATES = [FalsePositiveRate(), FalseNegativeRate(), SelectionRate()]
@@ -47,7 +52,7 @@ def test_rates_and_gaps_equal_counting(rate, groups):
 
 
 @pytest.mark.parametrize("rate", RATES, ids=lambda r: r.symbol)
-@pytest.mark.parametrize("law", RATE_LAWS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("law", RATE_REQUIREMENTS, ids=lambda f: f.__name__)
 def test_laws_of_rates(rate, law):
     for seed in range(3):
         law(rate, draw_sample(seed, ["a", "b"]))
@@ -63,6 +68,22 @@ def test_equalised_odds_is_two_lists_of_gaps():
         for rate in (FalsePositiveRate(), FalseNegativeRate())
     ]
     assert both.tolist() == pytest.approx(np.concatenate(single).tolist())
+
+
+def test_example_2_1_of_the_paper():
+    """Group and quality are independent and uniform. "Accept iff female" has FPR 1 and 0, FNR 0 and
+    1; mixed evenly with its contrary it is a coin, which equals both rates.
+    """
+    sample = LabelledSample(np.zeros((4, 1)), ["F", "F", "M", "M"], [1, -1, 1, -1])
+    both = GapConstraints.on([FalsePositiveRate(), FalseNegativeRate()], sample)
+    female = Mixture((GroupClassifier("F"),), (1.0,), "decide")
+    accepts = female.acceptance(sample.features, sample.group)
+    assert both.group_rates(accepts) == {"FPR": {"F": 1.0, "M": 0.0}, "FNR": {"F": 0.0, "M": 1.0}}
+    assert np.abs(both.gaps(accepts)).tolist() == [1.0, 1.0]
+    coin = Mixture((GroupClassifier("F"), GroupClassifier("M")), (0.5, 0.5), "decide")
+    tossed = coin.acceptance(sample.features, sample.group)
+    assert tossed.tolist() == [0.5] * 4
+    assert both.gaps(tossed).tolist() == [0.0, 0.0]
 
 
 def test_a_count_of_two_is_the_row_twice():
@@ -95,3 +116,141 @@ def test_one_group_only():
 def test_no_rates():
     with pytest.raises(InvalidInput, match="rate is an empty list"):
         GapConstraints.on([], draw_sample(0, ["a", "b"]))
+
+
+class ErrorRate(SelectionRate):
+    """What a researcher writes first: to accept a bad outcome is an error, to accept a good one
+    avoids one.
+    """
+
+    name = "error rate"
+    symbol = "ERR"
+
+    def group_weights(self, sample):
+        return -sample.label * super().group_weights(sample)
+
+
+class Halved(FalsePositiveRate):
+    name = "half of the false positive rate"
+    offset = 0.5
+
+
+class Unturned(FalseNegativeRate):
+    name = "false negative rate without its offset"
+    offset = 0.0
+
+
+class Weighing(FalsePositiveRate):
+    name = "weighed rate"
+
+    @classmethod
+    def in_denominator(cls, label):
+        return np.where(label == -1, 1.0, 0.5)
+
+
+class Nobody(FalsePositiveRate):
+    name = "rate of nobody"
+    labels = (0,)
+
+
+class FirstPeople(FalsePositiveRate):
+    name = "rate of the first two"
+
+    @classmethod
+    def in_denominator(cls, label):
+        return np.arange(len(label)) < 2
+
+
+class Shown(Rate):
+    """P(rejected | group, y = -1), as the documents ask for it."""
+
+    name, symbol, denominator_name = "true negative rate", "TNR", "negatives (label -1)"
+    sign, offset = -1, 1.0
+
+    @staticmethod
+    def in_denominator(label):
+        return label == -1
+
+
+NOT_CERTIFIABLE = [ErrorRate(), Halved(), Unturned(), Weighing(), Nobody(), FirstPeople()]
+
+UNEVEN = LabelledSample(
+    np.tile(np.arange(50.0), 2)[:, None],
+    np.repeat(["a", "b"], 50),
+    np.where(np.tile(np.arange(50), 2) < np.repeat([25, 32], 50), -1, 1),
+)
+"""25 and 32 of 50 have bad outcomes: accepting everybody has a gap of .28 in ErrorRate."""
+
+
+@pytest.mark.parametrize("rate", NOT_CERTIFIABLE, ids=lambda rate: rate.name)
+def test_a_rate_of_another_form_is_not_certifiable(rate):
+    with pytest.raises(InvalidInput, match=rate.name) as caught:
+        require_certifiable([FalsePositiveRate(), rate])
+    assert "solve_fair" in str(caught.value)
+
+
+@pytest.mark.parametrize("rate", [*RATES, Shown()], ids=lambda rate: rate.name)
+def test_a_rate_of_the_form_is_certifiable_whoever_wrote_it(rate):
+    require_certifiable([rate])
+
+
+def test_weights_given_to_one_object_are_seen_too():
+    rate = Shown()
+    rate.group_weights = ErrorRate().group_weights
+    with pytest.raises(InvalidInput, match="group_weights"):
+        require_certifiable([rate])
+
+
+def test_solve_fair_limits_a_gap_that_the_constants_have():
+    """Accepting everybody has a gap of .28, and a false accept costs next to nothing: the solver
+    took accept-all for even and answered a mixture with a gap of .28 at a limit of .05.
+    """
+    constraints = GapConstraints.on(ErrorRate(), UNEVEN)
+    assert constraints.gaps(np.ones(100))[0] == pytest.approx(0.28)
+    problem = eh.Prices(0.01, 1.0).problem(UNEVEN.features, UNEVEN.group, UNEVEN.label)
+    for hypotheses in (eh.Stumps(), eh.Linear()):
+        found = eh.solve_fair(problem, hypotheses, ErrorRate(), UNEVEN, 0.05)
+        true = constraints.gaps(found.policy.acceptance(UNEVEN.features))
+        assert true == pytest.approx(found.gaps, abs=1e-9)
+        assert abs(true[0]) <= 0.05 + 1e-9
+    world = eh.environments.Discrete(
+        np.full(4, 0.25), [0.5, 0.5, 0.2, 0.5], ["a", "a", "b", "b"], [[1, 0, 1, 0], [0, 1, 0, 1]]
+    )
+    _, best = world.optimum(0.05, ErrorRate(), eh.Prices(0.01, 1.0))
+    assert abs(world.gap(best, ErrorRate())) <= 0.05 + 1e-9
+
+
+def test_constants_of_the_usual_rates_have_no_gap_but_for_rounding():
+    draw = np.random.default_rng(0)
+    sample = LabelledSample(
+        draw.normal(size=(997, 1)), draw.choice(["a", "b", "c"], 997), draw.choice([-1, 1], 997)
+    )
+    problem = eh.Prices(0.0, 1.0).problem(sample.features, sample.group, sample.label)
+    found = eh.solve_fair(problem, eh.Stumps(), RATES, sample, 0.0)
+    assert found.cost == 0.0
+    assert found.gaps.tolist() == [0.0] * 9
+
+
+@pytest.mark.parametrize(
+    "certify",
+    [
+        lambda rate: measure_policy(eh.Mixture((ACCEPT_ALL,), (1.0,)), UNEVEN, rates=[rate]),
+        lambda rate: measure(
+            np.ones(100, bool), UNEVEN.group, UNEVEN.label.astype(float), rates=[rate]
+        ),
+        lambda rate: evaluate(
+            DecisionLog.of(
+                UNEVEN.features, [True, False] * 50, [0.5] * 100, [1, 0] * 50, group=UNEVEN.group
+            ),
+            Candidate.read("accept-all"),
+            rates=[rate],
+        ),
+        lambda rate: eh.plan_from_sample(
+            UNEVEN, eh.Stumps(), limit=0.05, horizon=1_000, rate=rate, lives=1
+        ),
+    ],
+    ids=["measure_policy", "measure", "evaluate", "plan_from_sample"],
+)
+def test_what_rests_on_the_form_raises_an_error_without_it(certify):
+    with pytest.raises(InvalidInput, match="error rate"):
+        certify(ErrorRate())

@@ -3,12 +3,13 @@ import math
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.errors import InvalidInput, NotFinite, UnsuitableEstimator
@@ -22,7 +23,8 @@ from evenhand.hypotheses import (
     hypothesis_from_json,
 )
 from evenhand.hypotheses.estimator import linear_of, normalised, tree_of
-from evenhand.testing.laws import through_text
+from evenhand.schema import Column, Schema
+from evenhand.testing.requirements import through_text
 
 
 def problem(seed=0, rows=300):
@@ -228,3 +230,48 @@ def test_values_beyond_float32_go_right_without_noise():
 def test_wrong_columns_of_a_tree_name_both_numbers():
     with pytest.raises(InvalidInput, match=r"3 columns.*2 columns"):
         Tree((-1,), (0.0,), (-1,), (-1,), (True,), 2).accepts(np.zeros((1, 3)))
+
+
+def fitted(classifier, features, schema=None):
+    cost = np.where(features[:, 0] > np.median(features[:, 0]), -1.0, 1.0)
+    return Estimator(classifier, schema).bind(features, None).best(cost)
+
+
+@pytest.mark.parametrize(
+    ("transformer", "used"),
+    [
+        (make_column_transformer((StandardScaler(), [0, 2])), (0, 2)),
+        (make_column_transformer((StandardScaler(), [0]), remainder="passthrough"), (0, 1, 2)),
+        (make_column_transformer((StandardScaler(), [0]), ("drop", [1])), (0,)),
+        (make_column_transformer((StandardScaler(), slice(0, 1))), (0, 1, 2)),
+        (make_column_transformer((StandardScaler(), [True, False, False])), (0, 1, 2)),
+        (make_column_transformer((StandardScaler(), [-1, 0])), (0, 2)),
+    ],
+    ids=["two", "remainder", "drop", "slice", "mask", "from the end"],
+)
+def test_a_pipeline_uses_the_columns_that_it_lets_through(transformer, used):
+    features, _ = problem()
+    rule = fitted(make_pipeline(transformer, GaussianNB()), features)
+    assert isinstance(rule, Fitted)
+    assert rule.columns_used == used
+    assert hypothesis_from_json(through_text(rule.to_json())).columns_used == used
+
+
+def test_a_pipeline_on_frames_uses_all_numbers_of_a_text():
+    schema = Schema((Column("age"), Column("city", "text", length=12), Column("debt")))
+    people = [
+        {"age": float(n), "city": "Oslo" if n % 2 else "Roma", "debt": 1.0} for n in range(40)
+    ]
+    rows = schema.encode(people)
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["city"]))
+    cost = np.where(rows[:, 0] % 2 == 1, -1.0, 1.0)
+    model = Estimator(make_pipeline(encoder, LogisticRegression()), schema)
+    rule = model.bind(rows, None).best(cost)
+    assert rule.columns_used == (1, 2)
+
+
+def test_models_that_do_not_say_less_use_every_column():
+    features, _ = problem()
+    assert fitted(GaussianNB(), features).columns_used == (0, 1, 2)
+    tree = fitted(DecisionTreeClassifier(max_depth=1), features)
+    assert tree.columns_used == (0,)

@@ -182,7 +182,7 @@ def test_weights_without_end_are_left_to_plain_code(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_minimum_is_scipys(seed):
+def test_the_minimum_is_scipys(seed, monkeypatch):
     from scipy.optimize import minimize
 
     draw = np.random.default_rng(seed)
@@ -200,6 +200,9 @@ def test_the_minimum_is_scipys(seed):
         loss_and_slope, np.zeros(6), jac=True, method="L-BFGS-B", options={"gtol": 1e-10, "ftol": 0}
     )
     np.testing.assert_allclose(found, other.x, atol=2e-3)
+    monkeypatch.setattr(linear, "SLOPE", 1e-8)
+    closer = minimum(loss_and_slope, np.zeros(6))
+    assert loss_and_slope(closer)[0] == pytest.approx(other.fun, rel=1e-9)
 
 
 def test_the_minimum_is_found_from_far_away():

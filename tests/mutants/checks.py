@@ -1,13 +1,14 @@
-"""Exact checks of the certified learner as it is played: from decide() through book, cohort and
-life into the bound.
+"""Exact checks of the certified learner as it is used: from decide() through the table of rounds,
+its counts and the step of the algorithm into the bound.
 
-`mean_wealth` puts one person, every possible one, through a learner in the middle of its life and
+`mean_wealth` puts one person, every possible one, through a learner in the middle of its run and
 adds up the wealth of every betting process at the true rates: it must be 1 in the mean (at most 1
 where labels may be missing). Whatever is handed over wrongly on the way (group, propensity,
 regression, missing labels) shifts the mean. No Monte Carlo.
 """
 
 import copy
+from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
@@ -15,12 +16,15 @@ from tests.bounds import exact_wealth
 from tests.bounds.betting_checks import pair_log_wealth
 from tests.bounds.betting_worlds import added
 
+from evenhand.algorithms.certified.intervals import AuditProcess
+from evenhand.algorithms.certified.step import nominate
 from evenhand.bounds import BettingBound
 from evenhand.bounds.betting_wealth import counts_labels
 from evenhand.environments import Discrete
+from evenhand.estimation import RoundLog
 from evenhand.fairness import FalsePositiveRate, SelectionRate
+from evenhand.hypotheses.constants import ACCEPT_ALL
 from evenhand.learners import CertifiedLearner
-from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.randomness import stream
 
 FPR, SR = FalsePositiveRate(), SelectionRate()
@@ -43,7 +47,7 @@ def world():
 
 
 class Coin:
-    """Falls as told, one at a time or several together, as numpy's generators do."""
+    """Falls as it is given, one at a time or several together, as numpy's generators do."""
 
     def __init__(self, value):
         self.value = value
@@ -58,8 +62,8 @@ def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
     """A learner at the start of an epoch in which acceptance probabilities differ and are small for
     some.
     """
-    told = {"audit_rate": 0.08, "seed": 3, "groups": ("a", "b"), **settings}
-    learner = CertifiedLearner(world().hypotheses, rate, limit, 0.05, **told)
+    given = {"audit_rate": 0.08, "seed": 3, "groups": ("a", "b"), **settings}
+    learner = CertifiedLearner(world().hypotheses, rate, limit, 0.05, **given)
     people = stream(1, "people")
     while learner.round < rounds or learner.rounds_left:
         play(learner, world().draw(min(50, max(learner.rounds_left, 1)), people))
@@ -68,7 +72,7 @@ def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
 
 
 def play(learner, people):
-    """Decide and tell all labels; a learner with a maturity window is told the time, which is the
+    """Decide and report all labels; a learner with a maturity window gets the time, which is the
     number of people so far.
     """
     timed = {} if getattr(learner, "maturity", None) is None else {"at": float(learner.round)}
@@ -82,7 +86,8 @@ def true_rates(learner):
     """P(h accepts | group, y = -1), or P(h accepts | group) for the selection rate: (members, 1,
     groups), groups as in the certificate.
     """
-    here, process = world(), learner.state.run.process
+    here = world()
+    process = learner.state.process
     accepts = np.stack([h.accepts(here.features) for h in process.members])
     mass = here.probability * (1.0 if learner.rates == (SR,) else 1 - here.positive_rate)
     by_group = [
@@ -108,30 +113,41 @@ def everything_that_can_happen(learner, arrives):
         )
 
 
-def as_told(learner, decision, label):
-    """The label is told, if there is one."""
+def report_label(learner, decision, label):
+    """The label is reported, if there is one."""
     if decision.accept and label:
         learner.observe(decision.round, label)
 
 
-def looked_at(learner, context, accepted, label, report=as_told):
-    """What the bound is shown of one person, about whom `report` tells: (bound, cohort, plan)."""
-    clone, shown = copy.deepcopy(learner), []
-    clone.state.coins = Coin(0.0 if accepted else 1.0 - 1e-16)
+def closed_now(learner):
+    """The epoch ends here: its cohorts close, and the next one is opened."""
+    learner.online.rounds.end_epoch_here()
+    learner.open_epoch()
+
+
+def shown_to_the_bound(learner):
+    """(bound, cohort, plan) of each cohort that the bound is shown when the epoch ends here."""
+    shown = []
     real = BettingBound.update
-    with patch.object(
-        BettingBound,
-        "update",
-        lambda b, state, cohort, plan: (
-            shown.append((b, cohort, plan)) or real(b, state, cohort, plan)
-        ),
-    ):
-        here = world()
-        decision = clone.decide(here.features[[context]], here.group[[context]])[0]
-        assert decision.accept == accepted
-        report(clone, decision, label)
-        clone._collect()
-    return shown[-1]
+
+    def spied(bound, state, cohort, plan):
+        shown.append((bound, cohort, plan))
+        return real(bound, state, cohort, plan)
+
+    with patch.object(BettingBound, "update", spied):
+        closed_now(learner)
+    return shown
+
+
+def looked_at(learner, context, accepted, label, report=report_label):
+    """What the bound is shown of one person, about whom `report` speaks: (bound, cohort, plan)."""
+    clone = copy.deepcopy(learner)
+    clone.online.coins = Coin(0.0 if accepted else 1.0 - 1e-16)
+    here = world()
+    decision = clone.decide(here.features[[context]], here.group[[context]])[0]
+    assert decision.accept == accepted
+    report(clone, decision, label)
+    return shown_to_the_bound(clone)[-1]
 
 
 def wealth_of(bound, cohort, plan, truth):
@@ -177,30 +193,37 @@ def check_everybody_may_be_accepted():
 
 
 def check_audit_coin():
-    """P[audited | x] is the same for everybody, one by one and in counts."""
-    learner, here = learner_at_work(), world()
+    """P[audited | x] is the same for all applicants, one by one and in counts."""
+    learner = learner_at_work()
+    here = world()
     acceptance = learner.acceptance(here.features)
+    share = learner.policy.weight_of(ACCEPT_ALL)
+    rows = min(40, learner.rounds_left)
+    grid = (np.arange(rows) + 0.5) / rows
     for context in range(6):
-        clone = copy.deepcopy(learner)
-        clone.state.coins, clone.state.audit_coins = Coin(0.0), Coin((np.arange(40) + 0.5) / 40)
-        rows = min(40, clone.rounds_left)
-        clone.state.audit_coins.value = (np.arange(rows) + 0.5) / rows
-        audited = clone.decide(
+        together = copy.deepcopy(learner)
+        together.online.coins = Coin(0.0)
+        together.online.audit_coins = Coin(grid)
+        audited = together.decide(
             np.repeat(here.features[[context]], rows, axis=0),
             np.repeat(here.group[[context]], rows),
-        )
-        share = np.mean([decision.audit for decision in audited]) * acceptance[context]
-        assert abs(share - learner._audit_weight) <= acceptance[context] / rows
-    people = stream(2, "counts")
-    counts = here.draw_counts(learner.rounds_left, acceptance, people)
+        ).audit
+        assert abs(audited.mean() * acceptance[context] - share) <= acceptance[context] / rows
+        # the same one by one: the audit coin decides by share / p
+        for coin, expected in ((0.99, True), (1.01, False)):
+            alone = copy.deepcopy(learner)
+            alone.online.coins = Coin(0.0)
+            alone.online.audit_coins = Coin(coin * share / acceptance[context])
+            decision = alone.decide(here.features[[context]], here.group[[context]])
+            assert decision.audit[0] == expected == alone.online.rounds["audit"][-1]
+    counts = here.draw_counts(learner.rounds_left, acceptance, stream(2, "counts"))
     check_audit_counts(learner, acceptance, counts)
 
 
 def check_audit_counts(learner, acceptance, counts):
-    """The same for rounds played as counts: the generator is asked with chance a / p."""
-    from evenhand.estimation import RoundLog
-
-    here, asked = world(), []
+    """The same for rounds decided as counts: the generator is asked with chance a / p."""
+    here = world()
+    asked = []
 
     class Spy:
         def binomial(self, number, chance):
@@ -208,7 +231,7 @@ def check_audit_counts(learner, acceptance, counts):
             return number
 
     clone = copy.deepcopy(learner)
-    clone.state.audit_coins = Spy()
+    clone.online.audit_coins = Spy()
     clone.absorb(
         RoundLog(
             here.features,
@@ -219,47 +242,78 @@ def check_audit_counts(learner, acceptance, counts):
             counts.accepted_negative,
         )
     )
+    assert asked
     for chances in asked:
-        np.testing.assert_allclose(chances, learner._audit_weight, atol=1e-12)
+        np.testing.assert_allclose(chances, learner.policy.weight_of(ACCEPT_ALL), atol=1e-12)
 
 
 def check_nominees_are_judged_by_later_people():
     """The evidence of the N-th nominated hypothesis counts rounds after its booking alone."""
     learner = learner_at_work(3000, 0.03, bound="nominate")
-    state, ledger = learner.state.run.process.state, learner.state.run.ledger
+    state = learner.state.process.state
     closed = learner.epoch.first_round
-    assert len(state) >= 2
-    for rounds, booking in zip(state.rounds, ledger.entries, strict=True):
+    assert len(state.rounds) >= 2
+    for rounds, booking in zip(state.rounds, learner.bookings, strict=True):
         assert rounds == closed - booking.at
 
 
-def check_looks_are_preset():
-    """An audit-only bound looks at exactly N_1 < N_2 < ...
+def check_nominees_ignore_epochs_opened_before():
+    """People of an epoch that was open at the nomination and closes after it change nothing for
+    the nominee: no bet on them was fixed before their coins.
+    """
+    learner = learner_at_work(3000, 0.03, bound="nominate")
+    play(learner, world().draw(learner.rounds_left, stream(2, "people")))
+    bound = learner.hypotheses.bind(learner.online.rounds.features[:100], None)
+    members = (bound.hypothesis(0),)
+    before = learner.state.process.state.wealth
+    learner.online.state = nominate(learner.state, members[:1], learner.round, labels=1e9)
+    learner.open_epoch()
+    wealth = learner.state.process.state.wealth
+    assert len(wealth) == len(before) + 1
+    assert (wealth[:-1] != before).any()
+    assert (wealth[-1] == 0).all()
 
-    audits, each with its own share of delta.
+
+def check_people_are_counted_once():
+    """The closed cohorts are all rounds up to one, each once, by arrival."""
+    state = learner_at_work().state
+    borders = [(first, stop) for _, first, stop in state.spans]
+    assert borders[0][0] == 0
+    assert borders[-1][1] == state.closed_to == state.evidence.people > 0
+    assert all(stop == first for (_, stop), (first, _) in pairwise(borders))
+
+
+def check_looks_are_preset():
+    """An audit-only bound looks at exactly the first N_1 < N_2 < ... audited people, by arrival,
+    each look with its own share of delta.
     """
     looks = []
-    real = AuditProcess._look
+    real = AuditProcess._looked
 
-    def spied(process):
-        real(process)
-        looks.append((process._sums.look, process._sums.audits, process.looks))
+    def spied(process, sums):
+        looked = real(process, sums)
+        looks.append((looked.look, looked.audits, process.looks, sums.people.sum()))
+        return looked
 
-    with patch.object(AuditProcess, "_look", spied):
-        learner_at_work(8000, bound="hoeffding", audit_rate=0.5)
+    with patch.object(AuditProcess, "_looked", spied):
+        learner = learner_at_work(8000, bound="hoeffding", audit_rate=0.5)
+    rounds = learner.online.rounds
+    first_epoch = min(learner.state.gaps)  # nobody who was decided before is judged
+    judged = rounds["audit"] & (rounds["epoch"] >= first_epoch)
+    bad = rounds["label"][judged] == -1
     assert len(looks) >= 4
-    for number, (look, audits, preset) in enumerate(looks, start=1):
+    for number, (look, audits, preset, negatives) in enumerate(looks, start=1):
         assert (look, audits) == (number, preset.count(number))
+        assert negatives == bad[:audits].sum()
 
 
 def check_the_ledger_adds_up():
     """Shares of all processes sum to delta at most, and each threshold pays for its own share."""
     learner = learner_at_work(3000, 0.03, bound="nominate")
-    bound, entries = learner.state.run.process.bound, learner.state.run.ledger.entries
-    tests_of_pairs, tests_of_boxes = 2 * len(bound.horizons), 4 * len(bound.horizons)
-    paid = tests_of_pairs * np.exp(-bound.joint_threshold) + tests_of_boxes * np.exp(
-        -bound.box_threshold
-    )
-    shares = np.array([entry.share for entry in entries])
+    bound = learner.state.process.bound
+    bets = len(bound.horizons)
+    paid = 2 * bets * np.exp(-bound.joint_threshold) + 4 * bets * np.exp(-bound.box_threshold)
+    assert len(learner.bookings) == len(paid) >= 2
+    shares = np.array([booking.share for booking in learner.bookings])
     assert (paid <= shares * (1 + 1e-9)).all()
-    assert shares.sum() <= learner.failure_probability
+    assert shares.sum() <= learner.delta

@@ -8,7 +8,7 @@ from scipy.special import stdtr, stdtrit
 import evenhand as eh
 from evenhand.planning.plan import SURE
 from evenhand.planning.population import from_numbers
-from evenhand.simulate.record import constant_costs
+from evenhand.simulation.record import constant_costs
 
 SHARES, BAD = {"a": 0.6, "b": 0.4}, {"a": 0.2, "b": 0.3}
 FPR = eh.FalsePositiveRate()

@@ -48,7 +48,7 @@ def test_spread_and_milestones():
     assert (stone.round, stone.reached, stone.lives) == (30, 2, 3)
     assert (
         Milestone.of(0.9, rounds, lives).describe()
-        == "not within the horizon (0 of 3 simulated lives)"
+        == "not within the horizon (0 of 3 simulation runs)"
     )
 
 

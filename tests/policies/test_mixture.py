@@ -21,12 +21,14 @@ from evenhand.hypotheses import (
     TableRow,
     Threshold,
     Tree,
+    policy_from_json,
 )
 from evenhand.policies import DeployedPolicy, Mixture, PolicyWeights
 from evenhand.policies.mixture import TILE, Compiled
 from evenhand.testing import check_policy
 
 
+@pytest.mark.thorough
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=6), st.integers(0, 1000))
 def test_acceptance_is_the_expected_answer(raw, seed):
@@ -42,6 +44,18 @@ def test_acceptance_is_the_expected_answer(raw, seed):
     ]
     np.testing.assert_allclose(Mixture(parts, weights).acceptance(x), expected, atol=1e-12)
     check_policy(Mixture(parts, weights), x)
+
+
+def test_the_columns_of_a_mixture_are_those_of_its_rules():
+    cut, sum_of_two = Threshold(3, 0.0, 4), LinearRule((0.0, 2.0, 0.0, 1.0), 0.5)
+    assert Mixture((ACCEPT_ALL,), (1.0,)).columns_used == ()
+    assert Mixture((ACCEPT_ALL, cut), (0.5, 0.5)).columns_used == (3,)
+    assert Mixture((cut, sum_of_two), (0.5, 0.5)).columns_used == (1, 3)
+    assert Mixture((sum_of_two, cut), (0.0, 1.0)).columns_used == (3,)
+    unknown = Called(lambda features, group: features[:, 0] > 0)
+    assert Mixture((cut, unknown), (0.5, 0.5)).columns_used is None
+    read = policy_from_json(Mixture((cut, sum_of_two), (0.5, 0.5)).to_json())
+    assert read.columns_used == (1, 3)
 
 
 def test_the_group_is_never_shown_unless_it_may_decide():
@@ -146,6 +160,7 @@ def by_hand(mixture, features, group):
     return np.minimum(total, 1.0)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 12), st.integers(0, 10_000))
 def test_alone_among_others_and_by_hand_the_bits_are_the_same(count, seed):
@@ -253,6 +268,7 @@ def test_what_was_compiled_changes_neither_equality_nor_storage():
 @dataclass(frozen=True)
 class AtLeast:
     cut: float
+    columns_used = (0,)
 
     def accepts(self, features, group=None):
         return features[:, 0] >= self.cut

@@ -116,6 +116,7 @@ def test_the_least_change_is_the_least_of_a_grid(seed):
         assert change.acceptance > coin
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(12))
 def test_for_linear_rules_nothing_nearer_on_a_fine_grid_is_accepted(seed):
     """Two linear rules and a cut: the least change of one or two columns, against 300 x 300."""

@@ -13,7 +13,7 @@ from tests.report import toys
 from evenhand.report import Report, StudyReport, page, study_page
 from evenhand.report.drawing import TEXT_VARIABLES
 from evenhand.report.pages import findings, percent, same_exploration_note, study_findings
-from evenhand.simulate import Comparison, LearnerRuns, PromiseCost, RunRecord, Tradeoff, Trail
+from evenhand.simulation import Comparison, GuaranteeCost, LearnerRuns, RunRecord, Tradeoff
 
 pytest.importorskip("matplotlib")
 
@@ -29,7 +29,7 @@ def comparison() -> Comparison:
 @pytest.fixture(scope="module")
 def report(comparison) -> Report:
     gap, ones = np.array([[0.3, 0.2], [0.2, 0.05]]), np.ones((2, 2))
-    trade = Tradeoff((0.25, 0.5), (100, 1000), (0,), 0.02, gap, ones, ones)
+    trade = Tradeoff((0.25, 0.5), (100, 1000), (0,), 0.02, 0.05, gap, ones, ones)
     about = {one.name: f"about {one.name}" for one in comparison.learners}
     return Report(
         comparison,
@@ -107,7 +107,7 @@ def test_references_inside_the_figures_lead_somewhere(text):
 
 def test_the_figures_are_well_formed(text):
     figures = re.findall(r"<svg.*?</svg>", text, flags=re.S)
-    assert len(figures) == 2 + 4 + 2
+    assert len(figures) == 2 + 4 + 3
     for figure in figures:
         drawn = ElementTree.fromstring(figure)
         assert drawn.get("role") == "img"
@@ -152,7 +152,7 @@ def test_words(text):
     lower = text.lower()
     assert "certified under these assumptions" in lower
     assert "with probability at least 0.95" in lower
-    assert not re.search(r"unbiased|bias-free|guarantee", lower)
+    assert not re.search(r"unbiased|bias-free|guarantees fairness", lower)
 
 
 def test_the_same_input_gives_the_same_page(report, text):
@@ -172,20 +172,21 @@ def test_results_can_be_drawn_again_from_json(report, comparison, text):
     assert page(replace(report, comparison=again)) == text
 
 
-def with_trail(runs: LearnerRuns, certified: float) -> LearnerRuns:
-    """The runs with epochs of a learner that certified the same bound (or NaN) in all of them."""
+def with_gathered_labels(runs: LearnerRuns, certified: float | None = None) -> LearnerRuns:
+    """The runs with gaps on the gathered labels, and with one certified bound in all epochs."""
 
     def followed(run: RunRecord) -> RunRecord:
-        gap, bound = run.gaps, np.full(3, certified)
-        return replace(run, trail=Trail(run.rounds, gap, gap / 2, bound, 3 * gap, 1 - 3 * gap))
+        bound = None if certified is None else np.full(3, certified)
+        weights = {"learned": 3 * run.gaps, "audit": 1 - 3 * run.gaps}
+        return replace(run, in_sample=run.gaps / 2, certified=bound, **weights)
 
     return replace(runs, runs=tuple(followed(run) for run in runs.runs))
 
 
 def test_the_page_has_the_certified_sections_when_there_is_a_certified_learner(report, comparison):
-    ordinary = with_trail(toys.runs("fair-on-gathered", [0.1, 0.2, 0.2], 5.0), float("nan"))
-    certified = with_trail(toys.runs("certified", [0.0, 0.1, 0.12], 9.0), 0.14)
-    cost = PromiseCost(
+    ordinary = with_gathered_labels(toys.runs("fair-on-gathered", [0.1, 0.2, 0.2], 5.0))
+    certified = with_gathered_labels(toys.runs("certified", [0.0, 0.1, 0.12], 9.0), 0.14)
+    cost = GuaranteeCost(
         (0.05, 0.1),
         (0.35, 0.33),
         (0.34, 0.32),
@@ -197,16 +198,16 @@ def test_the_page_has_the_certified_sections_when_there_is_a_certified_learner(r
         (0, 1),
     )
     both = replace(comparison, learners=(ordinary, certified))
-    text = page(replace(report, comparison=both, about={}, promise_cost=cost))
+    text = page(replace(report, comparison=both, about={}, guarantee_cost=cost))
     parsed(text)
     assert "<h2>Certified at every round</h2>" in text
-    assert "<h2>What the promise costs</h2>" in text
+    assert "<h2>What the guarantee costs</h2>" in text
     assert text.count("Gap on the gathered labels against the true gap") == 2
     assert "8,000 people" in text
     assert not any(word in text for word in ("unbiased", "bias-free", "guarantees fairness"))
     without = page(replace(report, comparison=replace(comparison, learners=(ordinary,)), about={}))
     assert "Certified at every round" not in without
-    assert "What the promise costs" not in without
+    assert "What the guarantee costs" not in without
 
 
 # the page of a study
@@ -225,8 +226,8 @@ def study_report(about=None, **changes) -> StudyReport:
 
 @pytest.fixture(scope="module")
 def study_text() -> str:
-    lines = ["1,000 people <all of them>.", "Caveat: old.", "Two columns."]
-    return study_page(study_report({"loans": lines}))
+    paragraphs = ["1,000 people <all of them>. Two columns.", "Caveat: old."]
+    return study_page(study_report({"loans": paragraphs}))
 
 
 def test_the_page_of_a_study_needs_nothing_else(study_text):
@@ -238,7 +239,7 @@ def test_the_page_of_a_study_needs_nothing_else(study_text):
     assert "evenhand study loans" in study_text
 
 
-def test_what_is_known_of_a_table_is_escaped_and_its_caveats_stand_alone(study_text):
+def test_what_is_known_of_a_table_is_escaped_paragraph_by_paragraph(study_text):
     assert "<p>1,000 people &lt;all of them&gt;. Two columns.</p>" in study_text
     assert "<p>Caveat: old.</p>" in study_text
 
@@ -246,10 +247,10 @@ def test_what_is_known_of_a_table_is_escaped_and_its_caveats_stand_alone(study_t
 def test_every_learner_of_a_study_has_its_row(study_text):
     rows = {tuple(cells[:2]): cells for cells in parsed(study_text).rows}
     assert rows["certified", "yes"][2:] == [
-        "0.2000", "0.40 ± 0.00", "0.030", "0 of 2", "0%", "10.0%", "60%", "1.0"
+        "0.1965", "0.40 ± 0.00", "0.030", "0 of 2", "0%", "10.0%", "60%", "1.0"
     ]  # fmt: skip
     assert rows["unconstrained", "no"][2:7] == [
-        "0.2000",
+        "0.1965",
         "\u22120.30 ± 0.00",
         "0.260",
         "2 of 2",
@@ -267,11 +268,11 @@ def test_at_a_glance_every_learner_has_its_verdict(study_text):
 def test_cheaper_than_allowed_is_explained_beside_the_table(study_text):
     words = "not one that could have been had within the limit"
     assert words in study_text
-    assert words not in study_page(study_report(rounds_above=0.0))
+    assert words not in study_page(study_report(gaps=[0.0, 0.0, 0.0]))
 
 
 def test_a_table_without_anything_to_gain_has_no_ratio():
-    text = study_page(study_report(regret_over_constant=None))
+    text = study_page(study_report(constant=0.15))
     assert "nothing to learn here" in text
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.S)
 
@@ -338,11 +339,11 @@ def test_a_study_without_savings_says_so():
 
 
 def test_a_table_without_anything_to_gain_says_so():
-    assert "nothing to learn here" in study_findings(toys.study(regret_over_constant=None))[0]
+    assert "nothing to learn here" in study_findings(toys.study(constant=0.15))[0]
 
 
 def test_luck_is_called_luck():
-    (said,) = study_findings(toys.study(rounds_above=0.0, worst_gap=0.01))
+    (said,) = study_findings(toys.study(gaps=[0.0, 0.01, 0.01]))
     assert "not certified, so nothing says it stays so: unconstrained." in said
 
 

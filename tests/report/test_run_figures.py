@@ -8,6 +8,7 @@ import pytest
 from tests.report.toys import study
 
 import evenhand as eh
+from evenhand import theory
 from evenhand.environments import lending
 from evenhand.learners import FairOnGathered
 from evenhand.report import (
@@ -15,8 +16,8 @@ from evenhand.report import (
     certified_run_figure,
     certified_runs,
     gap_figure,
+    guarantee_cost_figure,
     in_sample_figure,
-    promise_cost_figure,
     regret_and_gap_figure,
     regret_figure,
     save_figure,
@@ -30,7 +31,7 @@ from evenhand.report.run_figures import (
     in_sample_points,
     study_panels,
 )
-from evenhand.simulate import Comparison, LearnerRuns, PromiseCost, RunRecord, Tradeoff, compare
+from evenhand.simulation import Comparison, GuaranteeCost, LearnerRuns, RunRecord, Tradeoff, compare
 
 
 def record(seed: int, gaps: list[float], ends: list[int], slope: float = 0.1) -> RunRecord:
@@ -46,7 +47,10 @@ def record(seed: int, gaps: list[float], ends: list[int], slope: float = 0.1) ->
         0.1,
         0,
         0.0,
-        True,
+        constant=0.2,
+        guaranteed=True,
+        learned=np.zeros(len(ends)),
+        audit=np.zeros(len(ends)),
     )
 
 
@@ -60,7 +64,7 @@ def played() -> Comparison:
     idle = (record(0, [0.0], [1000], 5.0), record(1, [0.0], [1000], 5.0))
     runs = {"two-phase": fair, "unconstrained": unfair, "uniform": idle}
     learners = tuple(LearnerRuns(name, {}, records) for name, records in runs.items())
-    return Comparison({}, 1000, (0, 1), 0.15, 0.05, 0.02, 0.1, learners)
+    return Comparison({}, 1000, (0, 1), 0.15, 0.05, 0.02, 0.1, 0.2, learners)
 
 
 def texts(axes) -> list[str]:
@@ -80,12 +84,12 @@ def test_learners_that_do_not_learn_do_not_set_the_scale(played):
     assert 100 < high < 130
 
 
-def test_gap_panels_show_every_run_the_worst_in_bold_and_the_promise(played):
+def test_gap_panels_show_every_run_the_worst_in_bold_and_the_limit(played):
     first, second, third = gap_figure(played).axes
     for axes in (first, second, third):
         assert any((np.asarray(line.get_ydata()) == 0.15).all() for line in axes.lines)
         assert axes.get_ylim() == first.get_ylim()
-        assert "promise\n0.15" in texts(axes)
+        assert "limit\n0.15" in texts(axes)
     assert len(second.lines) == 1 + 2 + 1
     bold = max(second.lines, key=lambda line: line.get_linewidth())
     assert max(bold.get_ydata()) == 0.3
@@ -102,14 +106,50 @@ def test_one_learner_and_one_run(played):
 
 def test_tradeoff_tells_the_slopes():
     powers = np.array([[t**-0.25 for t in (100, 1000)]])
-    measured = Tradeoff((0.25,), (100, 1000), (0,), 0.0, powers, 1 / powers**2, powers)
+    measured = Tradeoff((0.25,), (100, 1000), (0,), 0.0, 0.05, powers, 1 / powers**2, powers)
     axes = tradeoff_figure(measured).axes
     assert [a.get_legend().get_texts()[0].get_text() for a in axes] == [
         "\u03b1 = 0.25: slope \u22120.25 (theory \u22120.25)",
         "\u03b1 = 0.25: slope +0.50 (theory +0.50)",
+        "\u03b1 = 0.25, one point per T",
     ]
 
 
+def bound_drawn(measured: Tradeoff) -> np.ndarray | None:
+    """(gap, least cost) of the line of theorem 4.1 in the last panel; None where there is none."""
+    lines = {line.get_label(): line for line in tradeoff_figure(measured).axes[2].lines}
+    found = [line for label, line in lines.items() if "theorem 4.1" in label]
+    return np.array(found[0].get_data()) if found else None
+
+
+def test_the_trade_off_is_drawn_with_what_no_learner_gets_below():
+    """The line is the bound, of order 1/gap^2 for small gaps, and ends where the theorem does."""
+    gap = np.array([[0.08, 0.02, 0.005]])
+    horizons = (10**4, 10**6, 10**8)
+    measured = Tradeoff((1 / 3,), horizons, (0,), 0.02, 0.05, gap, 1 / gap**2, 1 / gap)
+    x, y = bound_drawn(measured)
+    told = np.isfinite(y)
+    assert x[told].max() <= 1 / 16 < x.max()
+    expected = [theory.sharp_regret_lower_bound(one, 0.05) for one in x[told]]
+    np.testing.assert_allclose(y[told], expected)
+    small = x < 0.01
+    assert np.polyfit(np.log(x[small]), np.log(y[small]), 1)[0] == pytest.approx(-2, abs=0.1)
+    axes = tradeoff_figure(measured).axes[2]
+    assert axes.get_ylim()[0] <= np.nanmin(y)
+    points = axes.lines[0].get_data()
+    np.testing.assert_allclose(points, [gap[0], 1 / gap[0] ** 2])
+
+
+def test_no_bound_is_drawn_where_the_theorem_is_silent():
+    """delta of 1/4, and a horizon too short for any gap: no line, and none in the document."""
+    gap = np.array([[0.08, 0.02]])
+    for delta, horizons in ((0.25, (10**4, 10**6)), (0.05, (2, 3))):
+        measured = Tradeoff((1 / 3,), horizons, (0,), 0.02, delta, gap, 1 / gap**2, 1 / gap)
+        assert bound_drawn(measured) is None
+        assert measured.to_json()["least_cost"] == [[None, None]]
+
+
+@pytest.mark.slow
 def test_the_same_figure_is_the_same_file(played, tmp_path):
     for name in ("a.svg", "b.svg"):
         save_figure(gap_figure(played), tmp_path / name)
@@ -117,19 +157,19 @@ def test_the_same_figure_is_the_same_file(played, tmp_path):
 
 
 def test_a_study_shows_the_worst_run_and_the_mean_cost():
-    cells = study().cells
-    gap, cost = draw_panels(study_panels(cells, 0.05), 2, PANEL).axes
+    (comparison,) = study().comparisons
+    gap, cost = draw_panels(study_panels(comparison), 2, PANEL).axes
     worst = {line.get_label(): max(line.get_ydata()) for line in gap.lines}
     assert worst["unconstrained"] == 0.26
     assert worst["certified"] == 0.03
     assert any((np.asarray(line.get_ydata()) == 0.05).all() for line in gap.lines)
-    mean = (100 * 0.25 + 400 * 0.2 + 500 * 0.19) / 1000
+    mean = (30 * 0.25 + 470 * 0.2 + 500 * 0.19) / 1000
     assert cost.lines[0].get_ydata()[-1] == pytest.approx(mean)
     assert texts(cost) == ["better constant", "best fair policy in hindsight"]
 
 
 FPR, LIMIT = eh.FalsePositiveRate(), 0.08
-COST = PromiseCost(
+COST = GuaranteeCost(
     limits=(0.05, 0.1),
     learner=(0.35, 0.33),
     low=(0.34, 0.32),
@@ -149,7 +189,7 @@ def comparison() -> Comparison:
         "fair-on-gathered": FairOnGathered(world.hypotheses, FPR, LIMIT),
         "certified": eh.CertifiedLearner(world.hypotheses, FPR, LIMIT, 0.05, horizon=8_000),
     }
-    options = {"promise": LIMIT, "failure_probability": 0.05, "regret_gap": LIMIT}
+    options = {"limit": LIMIT, "delta": 0.05, "regret_gap": LIMIT}
     return compare(learners, world, 8_000, range(3), **options)
 
 
@@ -158,18 +198,18 @@ def test_the_certified_learner_is_found_by_what_it_carries(comparison):
     assert certified_runs(replace(comparison, learners=comparison.learners[:1])) is None
 
 
-def test_the_figure_s_lines_are_the_trail_s(comparison):
+def test_the_figure_s_lines_are_the_record_s(comparison):
     learner = certified_runs(comparison)
     axes = certified_figure(comparison, learner).axes
     assert len(axes) == 2
     tops = [float(np.max(line.get_ydata())) for line in axes[0].lines]
-    certified = max(run.trail.certified.max() for run in learner.runs)
+    certified = max(run.certified.max() for run in learner.runs)
     assert certified == pytest.approx(max(top for top in tops if top != LIMIT))
     assert LIMIT in tops
     assert max(tops) <= LIMIT + 1e-9
     assert axes[0].get_ylim()[1] > LIMIT
     assert float(axes[1].lines[0].get_ydata()[-1]) == pytest.approx(
-        np.mean([run.trail.weight[-1] for run in learner.runs])
+        np.mean([run.learned[-1] for run in learner.runs])
     )
 
 
@@ -178,8 +218,9 @@ def test_in_sample_points_are_all_policies_that_learned(comparison):
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["fair-on-gathered", "certified"]
     for learner in comparison.learners:
         measured, true, rounds = in_sample_points(learner)
-        trails = [run.trail for run in learner.runs]
-        learned = sum(int(((t.weight > 0) & np.isfinite(t.in_sample)).sum()) for t in trails)
+        learned = sum(
+            int(((run.learned > 0) & np.isfinite(run.in_sample)).sum()) for run in learner.runs
+        )
         assert len(measured) == len(true) == len(rounds) == learned
 
 
@@ -195,16 +236,16 @@ def test_without_an_ordinary_learner_the_certified_one_stands_alone(comparison):
     assert len(in_sample_figure(alone, certified_runs(alone)).axes) == 1
 
 
-def test_the_cost_of_the_promise(tmp_path):
-    figure = promise_cost_figure(COST)
+def test_the_cost_of_the_guarantee(tmp_path):
+    figure = guarantee_cost_figure(COST)
     assert figure.axes[0].get_ylim()[1] > 100 * (COST.constant - COST.unlimited)
     save_figure(figure, tmp_path / "cost.png")
     assert (tmp_path / "cost.png").stat().st_size > 10_000
 
 
 def test_one_run(comparison, tmp_path):
-    trail = certified_runs(comparison).runs[0].trail
-    save_figure(certified_run_figure(trail, LIMIT), tmp_path / "run.svg")
+    run = certified_runs(comparison).runs[0]
+    save_figure(certified_run_figure(run, LIMIT), tmp_path / "run.svg")
     assert (tmp_path / "run.svg").read_text().count("<path") > 20
 
 

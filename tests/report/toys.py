@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from evenhand.simulate import Comparison, LearnerRuns, RunRecord
-from evenhand.simulate.study import Source, Study, StudyPlan
+from evenhand.simulation import Comparison, LearnerRuns, RunRecord
+from evenhand.simulation.study import Source, Study, StudyPlan
 
 ROUNDS = np.array([1000, 4000, 10_000])
 
 
-def run(seed: int, gaps: list[float], regret: float, *, promised: bool = True) -> RunRecord:
+def run(seed: int, gaps: list[float], regret: float, *, guaranteed: bool = True) -> RunRecord:
     return RunRecord(
         seed=seed,
         rounds=ROUNDS,
@@ -20,13 +20,16 @@ def run(seed: int, gaps: list[float], regret: float, *, promised: bool = True) -
         optimum=0.25,
         oracle_calls=12,
         seconds=0.1,
-        promised=promised,
-        regret_in_set=10.0 if promised else None,
+        constant=0.4,
+        guaranteed=guaranteed,
+        learned=np.array([0.0, 0.5, 0.9]),
+        audit=np.array([1.0, 0.5, 0.1]),
+        regret_in_set=10.0 if guaranteed else None,
     )
 
 
-def runs(name: str, gaps: list[float], regret: float, *, promised: bool = True) -> LearnerRuns:
-    records = (run(seed, gaps, regret + seed, promised=promised) for seed in range(4))
+def runs(name: str, gaps: list[float], regret: float, *, guaranteed: bool = True) -> LearnerRuns:
+    records = (run(seed, gaps, regret + seed, guaranteed=guaranteed) for seed in range(4))
     return LearnerRuns(name, {}, tuple(records))
 
 
@@ -36,48 +39,70 @@ def comparison(*learners: LearnerRuns) -> Comparison:
         environment={"environment": "toy <&>"},
         rounds=10_000,
         seeds=(0, 1, 2, 3),
-        promise=0.15,
-        failure_probability=0.05,
+        limit=0.15,
+        delta=0.05,
         regret_gap=0.02,
         optimum=0.25,
+        constant=0.4,
         learners=learners
         or (
             runs("two-phase", [0.0, 0.1, 0.12], 500.0),
             runs("explore-then-commit-same", [0.0, 0.1, 0.1], 450.0),
-            runs("unconstrained", [0.0, 0.3, 0.28], -90.0, promised=False),
-            runs("two-phase:reading=paper", [0.0, 0.1, 0.1], 480.0, promised=False),
+            runs("unconstrained", [0.0, 0.3, 0.28], -90.0, guaranteed=False),
+            runs("two-phase:reading=paper", [0.0, 0.1, 0.1], 480.0, guaranteed=False),
         ),
     )
 
 
-def study(**changes: object) -> Study:
-    """The certified learner and an unconstrained one on one table; `changes` to every row."""
-    plan = StudyPlan((Source("loans"),), ("certified", "unconstrained"), seeds=2, rounds=1000)
-    rows = []
-    for learner, gap, above, promised, ratio in (
-        ("certified", 0.03, 0.0, True, 0.4),
-        ("unconstrained", 0.26, 0.97, False, -0.3),
-    ):
-        for seed in (0, 1):
-            row = {
-                "table": "loans",
-                "limit": 0.05,
-                "learner": learner,
-                "seed": seed,
-                "error": 0.2,
-                "last_error": 0.19,
-                "optimum": 0.15,
-                "constant": 0.25,
-                "regret": 50.0,
-                "regret_over_constant": ratio,
-                "worst_gap": gap,
-                "rounds_above": above,
-                "audit_share": 0.1,
-                "accepted_share": 0.6,
-                "promised": promised,
-                "curve_rounds": [100, 500, 1000],
-                "curve_loss": [0.25, 0.2, 0.19],
-                "curve_gap": [0.0, gap / 2, gap],
-            }
-            rows.append(row | changes)
-    return Study(plan, tuple(rows), (1.0,) * 4)
+STUDIED = {
+    "certified": ([0.0, 0.015, 0.03], 0.4, True),
+    "unconstrained": ([0.04, 0.13, 0.26], -0.3, False),
+}
+"""The gaps, the regret as a share of the constant's, and whether the limit is guaranteed."""
+
+
+def study(
+    *,
+    gaps: list[float] | None = None,
+    regret_over_constant: float | None = None,
+    constant: float = 0.25,
+) -> Study:
+    """The certified learner and an unconstrained one on one table, with the same gaps or the same
+    regret for both if they are given.
+    """
+    plan = StudyPlan((Source("loans"),), tuple(STUDIED), seeds=2, rounds=1000)
+    learners = []
+    for name, (own_gaps, own_ratio, guaranteed) in STUDIED.items():
+        ratio = own_ratio if regret_over_constant is None else regret_over_constant
+        records = [
+            RunRecord(
+                seed=seed,
+                rounds=np.array([30, 500, 1000]),
+                regret=ratio * (0.25 - 0.15) * np.array([30.0, 500.0, 1000.0]),
+                gaps=np.array(gaps or own_gaps),
+                losses=np.array([0.25, 0.2, 0.19]),
+                accepted=np.array([30, 270, 300]),
+                phases=("bandit",) * 3,
+                optimum=0.15,
+                oracle_calls=12,
+                seconds=1.0,
+                constant=constant,
+                guaranteed=guaranteed,
+                learned=np.full(3, 0.9),
+                audit=np.full(3, 0.1),
+            )
+            for seed in (0, 1)
+        ]
+        learners.append(LearnerRuns(name, {}, tuple(records)))
+    compared = Comparison(
+        environment={"environment": "loans"},
+        rounds=1000,
+        seeds=(0, 1),
+        limit=0.05,
+        delta=0.05,
+        regret_gap=0.05,
+        optimum=0.15,
+        constant=constant,
+        learners=tuple(learners),
+    )
+    return Study(plan, (compared,))

@@ -55,7 +55,7 @@ def test_two_values_need_one_column():
     assert table.names == ("c=red", "x")
     assert table.features.tolist() == [[1, 1], [0, 2], [1, 3]]
     assert table.encoded == {"c": ("c=red",)}
-    assert table.notes == ("the text column 'c' became a column of 0 and 1",)
+    assert [(note.kind, note.column) for note in table.notes] == [("encoded", "c")]
 
 
 def test_a_published_table_keeps_both_columns_without_a_note():
@@ -65,12 +65,13 @@ def test_a_published_table_keeps_both_columns_without_a_note():
 
 
 def test_text_is_refused_unless_it_is_to_be_encoded():
-    with pytest.raises(InvalidInput, match=r"'c' \(for example 'red'\) is not numeric.*--encode"):
+    with pytest.raises(InvalidInput, match=r"'c' \(for example 'red'\) is not numeric") as caught:
         people(encode=False, c=("1", "red")).encoded()
+    assert (caught.value.argument, caught.value.column) == ("encode", "c")
 
 
 def test_identifiers_are_not_encoded():
-    with pytest.raises(InvalidInput, match="51 distinct values; --encode takes at most 50"):
+    with pytest.raises(InvalidInput, match="51 distinct values; at most 50 are encoded"):
         people(c=[f"name{i}" for i in range(51)]).encoded()
 
 
@@ -112,8 +113,8 @@ def test_a_frame_shows_its_columns_with_kinds_and_first_values():
     assert lines[2] == "  x0 (number): 0, 1, 2, 3, 4, ..."
     assert lines[-1] == "  ... and 3 more"
     assert len(lines) == 10
-    packed = TableColumn(np.array([b"1.5", b""], dtype="S3"))
-    assert repr(packed) == "<TableColumn number, 2 cells: 1.5, missing>"
+    cells = TableColumn(np.array([b"1.5", b""], dtype="S3"))
+    assert repr(cells) == "<TableColumn number, 2 cells: 1.5, missing>"
 
 
 def test_a_table_shows_its_people_and_its_columns():

@@ -4,9 +4,11 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evenhand.errors import InvalidInput
-from evenhand.tables import read_frame
+from evenhand.tables import Frame, read_frame, reading
 
 
 @pytest.fixture
@@ -89,7 +91,7 @@ def test_a_parquet_file_reads_as_its_frame(tmp_path):
         ("", "no lines"),
         ("x,y\n", "only a header"),
         ("x,y\n1\n", "line 2 of .* has 1 cells, the header has 2"),
-        ("x,a;y\n1,1;2\n", "may be separated by ',' or ';'.*--delimiter ','"),
+        ("x,a;y\n1,1;2\n", "may be separated by ',' or ';'.*delimiter"),
         ('x,y\n"1,2\n', "cannot be read as CSV"),
     ],
 )
@@ -129,3 +131,117 @@ def test_the_nameless_index_of_pandas_is_no_column(tmp_path):
     assert list(read_frame(tmp_path / "shuffled.parquet").columns) == ["x", "who"]
     table.set_index("who").to_parquet(tmp_path / "named.parquet")
     assert list(read_frame(tmp_path / "named.parquet").columns) == ["x", "who"]
+
+
+# long files, which pyarrow reads
+
+CELL = st.one_of(
+    st.integers(-(10**9), 10**9).map(str),
+    st.floats(-1e6, 1e6).map(lambda value: f"{value:.6f}"),
+    st.floats().map(repr),
+    st.sampled_from(
+        ["", "NA", "n/a", "?", "1e5", "+7", "-0", "-0.0", ".5", "5.", ".", "-", "1.2.3"]
+    ),
+    st.sampled_from(["1_000", "inf", "Nan", "0x1", "car", "Never married", "9" * 15, "9" * 16]),
+    st.sampled_from([" 7 ", "\t8", "\x1f9", "x" * 40, "Z\u00fcrich", "\u00a03", "NaN "]),
+)
+TABLE = st.integers(1, 4).flatmap(
+    lambda width: st.lists(st.tuples(*[CELL] * width), min_size=1, max_size=12)
+)
+
+
+def read_both_ways(path, delimiter):
+    """What is read with pyarrow and with the csv module: a frame, or the text of the error."""
+    found: list[Frame | str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for threshold in (0, 10**9):
+            patch.setattr(reading, "LONG", threshold)
+            try:
+                found.append(read_frame(path, delimiter))
+            except InvalidInput as error:
+                found.append(str(error))
+    return found
+
+
+def assert_same_frames(one, other):
+    assert list(one.columns) == list(other.columns)
+    assert list(one.lines) == list(other.lines)
+    assert one.notes == other.notes
+    for name, column in one.columns.items():
+        twin = other.columns[name]
+        assert column.texts == twin.texts
+        assert (column.kind, column.notation) == (twin.kind, twin.notation)
+        assert column.missing.tolist() == twin.missing.tolist()
+        if column.numbers is not None:
+            assert column.numbers.tobytes() == twin.numbers.tobytes()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rows=TABLE,
+    mark=st.sampled_from([",", ";"]),
+    newline=st.sampled_from(["\n", "\r\n", "\r"]),
+    block=st.sampled_from([64, 1 << 22]),
+)
+def test_pyarrow_and_the_csv_module_read_the_same(rows, mark, newline, block, tmp_path_factory):
+    path = tmp_path_factory.mktemp("table") / "people.csv"
+    names = [f"name {j}" for j in range(len(rows[0]))]
+    text = newline.join(mark.join(row) for row in (names, *rows))
+    path.write_bytes(text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "ARROW_BLOCK", block)
+        quick, slow = read_both_ways(path, mark)
+    if isinstance(slow, str):
+        assert quick == slow
+    else:
+        assert_same_frames(quick, slow)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a,b\n1,"2"\n',
+        "a,b\n1,2,3\n",
+        "a,b\n1\n",
+        "a,b\n1,2\n\n3,4\n",
+        "a,b\n,\n3,4\n",
+        "a\n1\n\n2\n",
+        "a,b\n1,\0\n",
+        "a,b\n",
+        "a,b",
+        "\ufeffa,b\n1,2\n",
+        "\na,b\n1,2\n",
+        "a,a\n1,2\n",
+        "a,\n1,2\n",
+    ],
+)
+def test_what_pyarrow_would_read_otherwise_is_left_to_the_csv_module(write, text):
+    quick, slow = read_both_ways(write(text), ",")
+    if isinstance(slow, str):
+        assert quick == slow
+    else:
+        assert_same_frames(quick, slow)
+
+
+@pytest.mark.parametrize("delimiter", [None, ","])
+def test_a_plain_long_file_is_read_by_pyarrow(write, monkeypatch, delimiter):
+    """Without this the tests above could pass because the csv module reads everything."""
+    pytest.importorskip("pyarrow.csv")
+    rows = [f"{i},{i / 7:.6f},{'NA' if i % 9 == 0 else i},Z\u00fcrich,car" for i in range(5000)]
+    path = write("id,x,n,town,purpose\n" + "\n".join(rows))
+    monkeypatch.setattr(reading, "LONG", 0)
+    monkeypatch.setattr(reading, "ARROW_BLOCK", 4096)
+    monkeypatch.setattr(reading, "_columns", None)  # the csv module's
+    frame = read_frame(path, delimiter)
+    assert frame["x"].numbers.tolist() == [float(f"{i / 7:.6f}") for i in range(5000)]
+    assert frame["n"].missing.sum() == 556
+    assert set(frame["town"].texts) == {"Z\u00fcrich"}
+    assert frame["purpose"].cells.dtype == "S3"
+    assert frame.lines == range(2, 5002)
+
+
+def test_without_pyarrow_the_csv_module_reads_long_files(write, monkeypatch):
+    path = write("a,b\n1,2\n")
+    monkeypatch.setattr(reading, "LONG", 0)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert read_frame(path, ",")["b"].numbers.tolist() == [2.0]

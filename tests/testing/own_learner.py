@@ -1,19 +1,23 @@
-"""A learner as somebody else could write it, on nothing but the contracts, and one broken variant
-for each law at the doors.
+"""Learners as somebody else could write them: one on nothing but the contracts, with one broken
+variant for each requirement at the doors, and one that is an algorithm handed to `EpochLearner`.
 
-It accepts everybody with the same probability, which follows from all that it knows about the
-rounds so far: the share of good labels, the groups, and (so that a trace of anybody can be seen)
-the features.
+The first accepts all applicants with the same probability, which follows from all that it knows
+about the rounds so far: the share of good labels, the groups, and (so that a trace of anybody can
+be seen) the features.
 """
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
+from evenhand.estimation import TransformedLoss
+from evenhand.fairness import FalsePositiveRate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.learner import EpochLearner
 from evenhand.policies import Mixture
+from evenhand.rounds import Epoch
 from evenhand.testing.reports import THREADS
 from evenhand.words import Decisions
 
@@ -173,7 +177,7 @@ class OwnLearner:
     def nobody(self, person):
         return Person(np.zeros(len(person.features)), None, person.accept, person.call, erased=True)
 
-    def tell_group(self, round, group):
+    def report_group(self, round, group):
         with self.lock:
             pairs = list(
                 zip(np.atleast_1d(round).tolist(), np.atleast_1d(group).tolist(), strict=True)
@@ -188,7 +192,45 @@ class OwnLearner:
             raise ProtocolError(f"round {round} has group {known}")
 
 
-# one broken learner for each law
+# an algorithm of one's own
+
+
+@dataclass(frozen=True)
+class ShareOfGood:
+    """Accept with the share of good outcomes so far. The state: rounds that were learned from."""
+
+    rates: tuple = (FalsePositiveRate(),)
+    loss: TransformedLoss = field(default_factory=TransformedLoss)
+    hypotheses: None = None
+    group_use: str = "certify_only"
+    needs_group: str = "never"
+    maturity: None = None
+
+    def reading(self, schema):
+        return self
+
+    def init(self, seed):
+        return 0, self.epoch(1, 0, 0.8)
+
+    def step(self, state, rounds, now):
+        known = rounds.resolved_before(rounds.decided)
+        if known == state:
+            return state, None
+        log = rounds.log(with_group=False)
+        share = (1 + log.positive.sum()) / (2 + log.accepted.sum())
+        return known, self.epoch(rounds.epoch.number + 1, rounds.decided, share)
+
+    def epoch(self, number, round, share):
+        policy = Mixture((ACCEPT_ALL, REJECT_ALL), (share, 1 - share))
+        return Epoch(number, "share", round, EPOCH, policy)
+
+
+class ByShare(EpochLearner):
+    def __init__(self, *, seed=None):
+        super().__init__(ShareOfGood(), seed=seed, settings={"seed": seed})
+
+
+# one broken learner for each requirement
 
 
 class Dropping(OwnLearner):
@@ -392,7 +434,7 @@ class Cut(OwnLearner):
 class Racing(OwnLearner):
     """Reads the counter, and uses it after another thread did the same.
 
-    (Each of the law's threads waits once for the others.)
+    (Each of the requirement's threads waits once for the others.)
     """
 
     def __init__(self, seed=0):
@@ -432,4 +474,4 @@ BROKEN = {
     Cut: "a_large_block_counts_everybody",
     Racing: "threads_share_the_rounds",
 }
-"""Each broken learner with the one law that it breaks."""
+"""Each broken learner with the one requirement that it breaks."""

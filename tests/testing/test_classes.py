@@ -1,4 +1,4 @@
-"""Each law catches a class that was made to break it, and says so by name."""
+"""Each requirement catches a class that was made to break it, and says so by name."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 from evenhand import testing
 from evenhand.contracts import HypothesisClass, Partition
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, ScoreThresholds, Threshold
-from evenhand.testing import ClassCase, LawBroken, check_hypothesis_class
+from evenhand.testing import ClassCase, RequirementBroken, check_hypothesis_class
 from evenhand.testing.classes import draw_features
 
 CUT = Threshold(1, 0.0, 4)
@@ -73,6 +73,24 @@ class Odd:
 
     def to_json(self):
         return self.rule.to_json()
+
+    @property
+    def columns_used(self):
+        return self.rule.columns_used
+
+
+class Blind(Odd):
+    """It looks at a column, and says that it looks at none."""
+
+    columns_used = ()
+
+
+class Unordered(Odd):
+    columns_used = (1, 0)
+
+
+class Beyond(Odd):
+    columns_used = (1, 99)
 
 
 class Ints(Odd):
@@ -193,6 +211,9 @@ BROKEN = [
     ("same_question_same_answer", Spoilt(Scribbling)),
     ("survives_json", Spoilt(answering(Liar()))),
     ("survives_json", Spoilt(answering(Unknown()))),
+    ("unused_columns_change_nothing", Spoilt(answering(Blind()))),
+    ("unused_columns_change_nothing", Spoilt(answering(Unordered()))),
+    ("unused_columns_change_nothing", Spoilt(answering(Beyond()))),
     ("describes_itself", Spoilt(given_params={"seed": object()})),
     ("describes_itself", Spoilt(given_params={"size": 3})),
     ("describes_itself", Spoilt(answering(Silent()))),
@@ -215,13 +236,15 @@ def case_of(hypotheses):
 
 
 @pytest.mark.parametrize(
-    ("law", "hypotheses"), BROKEN, ids=[f"{law}-{i}" for i, (law, _) in enumerate(BROKEN)]
+    ("requirement", "hypotheses"),
+    BROKEN,
+    ids=[f"{requirement}-{i}" for i, (requirement, _) in enumerate(BROKEN)],
 )
-def test_a_broken_class_is_caught_by_its_law_and_by_the_check(law, hypotheses):
-    with pytest.raises(LawBroken, match=law.replace("_", " ")) as caught:
-        getattr(testing, law)(case_of(hypotheses))
-    assert caught.value.law == law
-    with pytest.raises(LawBroken):
+def test_a_broken_class_is_caught_by_its_requirement_and_by_the_check(requirement, hypotheses):
+    with pytest.raises(RequirementBroken, match=requirement.replace("_", " ")) as caught:
+        getattr(testing, requirement)(case_of(hypotheses))
+    assert caught.value.requirement == requirement
+    with pytest.raises(RequirementBroken):
         check_hypothesis_class(hypotheses)
 
 
@@ -229,21 +252,21 @@ def test_a_partition_that_keeps_its_word_passes():
     assert "partitions_hold_what_they_offer" in check_hypothesis_class(Spoilt(Partitioned))
 
 
-def test_every_law_has_a_negative_control():
+def test_every_requirement_has_a_negative_control():
     every = (
         testing.EVERY_CLASS
         + testing.EXACT_CLASSES
         + testing.PARTITIONING_CLASSES
         + testing.ENUMERABLE_CLASSES
     )
-    laws = {law.__name__ for law in every}
-    assert {law for law, _ in BROKEN} == laws
+    requirements = {requirement.__name__ for requirement in every}
+    assert {requirement for requirement, _ in BROKEN} == requirements
 
 
-def test_the_unspoilt_class_keeps_every_law():
-    assert len(check_hypothesis_class(Spoilt())) == 12
+def test_the_unspoilt_class_keeps_every_requirement():
+    assert len(check_hypothesis_class(Spoilt())) == 13
 
 
-def test_laws_of_enumerations_refuse_other_classes():
+def test_requirements_of_enumerations_refuse_other_classes():
     with pytest.raises(TypeError, match="enumerable"):
         testing.best_is_least_total(case_of(ScoreThresholds(1, per_group=True)))

@@ -1,10 +1,10 @@
-"""Every environment of the package crossed with every law of environments, and populations that
-were made to break them.
+"""Every environment of the package crossed with every requirement of environments, and populations
+that were made to break them.
 """
 
 import numpy as np
 import pytest
-from tests.learners.play import WORLD
+from tests.play import WORLD
 
 from evenhand.environments import (
     Discrete,
@@ -17,7 +17,12 @@ from evenhand.environments import (
     threshold_population,
 )
 from evenhand.hypotheses import ScoreThresholds
-from evenhand.testing import ENVIRONMENT_LAWS, EnvironmentCase, LawBroken, check_environment
+from evenhand.testing import (
+    ENVIRONMENT_REQUIREMENTS,
+    EnvironmentCase,
+    RequirementBroken,
+    check_environment,
+)
 
 TABLE = Scores().draw(400, np.random.default_rng(0))
 ENVIRONMENTS = [
@@ -35,10 +40,12 @@ ENVIRONMENTS = [
 ]
 
 
-@pytest.mark.parametrize("law", ENVIRONMENT_LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize(
+    "requirement", ENVIRONMENT_REQUIREMENTS, ids=lambda requirement: requirement.__name__
+)
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=repr)
-def test_law_holds(environment, law):
-    law(EnvironmentCase(environment))
+def test_requirement_holds(environment, requirement):
+    requirement(EnvironmentCase(environment))
 
 
 class Own(Discrete):
@@ -57,6 +64,12 @@ class Moody(Own):
 class Short(Own):
     def draw(self, rounds, generator):
         return super().draw(max(rounds - 1, 1), generator)
+
+
+class Aggregating(Own):
+    def draw(self, rounds, generator):
+        people = super().draw(rounds, generator)
+        return type(people)(people.features, people.group, people.label, np.full(rounds, 2))
 
 
 class Doubled(Own):
@@ -90,18 +103,18 @@ class Ageing(Own):
 
 
 class Generous(Own):
-    def optimum(self, allowed_gap, *more):
-        return super().optimum(min(allowed_gap + 0.05, 1.0), *more)
+    def optimum(self, limit, *more):
+        return super().optimum(min(limit + 0.05, 1.0), *more)
 
 
 class Boastful(Own):
-    def optimum(self, allowed_gap, *more):
-        loss, policy = super().optimum(allowed_gap, *more)
+    def optimum(self, limit, *more):
+        loss, policy = super().optimum(limit, *more)
         return loss - 0.01, policy
 
 
 class Lazy(Own):
-    def optimum(self, allowed_gap, *more):
+    def optimum(self, limit, *more):
         return super().optimum(0.0, *more)
 
 
@@ -112,10 +125,11 @@ class Secretive(Own):
 
 
 @pytest.mark.parametrize(
-    ("environment", "law"),
+    ("environment", "requirement"),
     [
         (Moody, "draws_depend_on_the_generator_alone"),
         (Short, "draws_depend_on_the_generator_alone"),
+        (Aggregating, "draws_depend_on_the_generator_alone"),
         (Doubled, "loss_is_a_share_of_mistakes"),
         (Rosy, "truth_is_that_of_the_draws"),
         (Bent, "truth_is_linear_in_mixtures"),
@@ -127,15 +141,17 @@ class Secretive(Own):
         (Secretive, "environment_describes_itself"),
     ],
 )
-def test_each_law_catches_its_own_defect(environment, law):
-    chosen = next(found for found in ENVIRONMENT_LAWS if found.__name__ == law)
+def test_each_requirement_catches_its_own_defect(environment, requirement):
+    chosen = next(found for found in ENVIRONMENT_REQUIREMENTS if found.__name__ == requirement)
     chosen(EnvironmentCase(Own()))
-    with pytest.raises(LawBroken) as broken:
+    with pytest.raises(RequirementBroken) as broken:
         chosen(EnvironmentCase(environment()))
-    assert broken.value.law == law
+    assert broken.value.requirement == requirement
 
 
-def test_check_environment_names_the_laws():
-    assert check_environment(WORLD) == tuple(law.__name__ for law in ENVIRONMENT_LAWS)
-    with pytest.raises(LawBroken):
+def test_check_environment_names_the_requirements():
+    assert check_environment(WORLD) == tuple(
+        requirement.__name__ for requirement in ENVIRONMENT_REQUIREMENTS
+    )
+    with pytest.raises(RequirementBroken):
         check_environment(Doubled())

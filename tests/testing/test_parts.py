@@ -1,4 +1,4 @@
-"""Each law catches a policy or a rate that was made to break it, and says so by name."""
+"""Each requirement catches a policy or a rate that was made to break it, and says so by name."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,10 +9,17 @@ import pytest
 from evenhand import testing
 from evenhand.bounds import AuditBinomial, AuditCounts, AuditDkw, AuditHoeffding, AuditKl
 from evenhand.bounds.fixed_count import AuditIntervals
+from evenhand.errors import LengthMismatch
 from evenhand.fairness import FalsePositiveRate, Rate
 from evenhand.hypotheses import ACCEPT_ALL, Threshold
 from evenhand.policies import Mixture
-from evenhand.testing import BOUND_LAWS, LawBroken, check_bound, check_policy, check_rate
+from evenhand.testing import (
+    BOUND_REQUIREMENTS,
+    RequirementBroken,
+    check_bound,
+    check_policy,
+    check_rate,
+)
 from evenhand.words import LabelledSample
 
 MIXTURE = Mixture((Threshold(0, 0.0, 2), ACCEPT_ALL), (0.5, 0.5))
@@ -39,7 +46,7 @@ class BadPolicy:
 
 
 @pytest.mark.parametrize(
-    ("law", "how"),
+    ("requirement", "how"),
     [
         ("acceptance_is_a_probability", "large"),
         ("acceptance_is_a_probability", "narrow"),
@@ -47,12 +54,12 @@ class BadPolicy:
         ("policy_survives_json", "drift"),
     ],
 )
-def test_a_broken_policy_is_caught(law, how):
+def test_a_broken_policy_is_caught(requirement, how):
     features = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(LawBroken) as caught:
-        getattr(testing, law)(BadPolicy(how=how), features, None)
-    assert caught.value.law == law
-    with pytest.raises(LawBroken):
+    with pytest.raises(RequirementBroken) as caught:
+        getattr(testing, requirement)(BadPolicy(how=how), features, None)
+    assert caught.value.requirement == requirement
+    with pytest.raises(RequirementBroken):
         check_policy(BadPolicy(how=how), features)
     assert len(check_policy(BadPolicy(), features)) == 3
 
@@ -82,7 +89,7 @@ class FirstRowCounts(FalsePositiveRate):
 
 
 @pytest.mark.parametrize(
-    ("law", "rate"),
+    ("requirement", "rate"),
     [
         ("swapping_groups_flips_the_gap", Unsigned()),
         ("constants_have_no_gap", Uneven()),
@@ -90,16 +97,16 @@ class FirstRowCounts(FalsePositiveRate):
         ("gap_ignores_row_order", FirstRowCounts()),
     ],
 )
-def test_a_broken_rate_is_caught(law, rate):
+def test_a_broken_rate_is_caught(requirement, rate):
     sample = LabelledSample(
         np.zeros((6, 1)), ["a", "a", "b", "b", "b", "a"], [-1, 1, -1, -1, 1, -1]
     )
-    if law == "rates_are_shares":
+    if requirement == "rates_are_shares":
         sample = LabelledSample(np.zeros((4, 1)), ["a", "b", "a", "b"], [-1, -1, 1, 1])
-    with pytest.raises(LawBroken) as caught:
-        getattr(testing, law)(rate, sample)
-    assert caught.value.law == law
-    with pytest.raises(LawBroken):
+    with pytest.raises(RequirementBroken) as caught:
+        getattr(testing, requirement)(rate, sample)
+    assert caught.value.requirement == requirement
+    with pytest.raises(RequirementBroken):
         check_rate(rate, sample=sample)
     assert isinstance(rate, Rate)
 
@@ -108,8 +115,8 @@ OURS = [AuditHoeffding(), AuditKl(), AuditBinomial(), AuditDkw()]
 
 
 @pytest.mark.parametrize("bound", OURS, ids=lambda bound: bound.name)
-def test_ours_keep_the_laws(bound):
-    assert check_bound(bound) == tuple(law.__name__ for law in BOUND_LAWS)
+def test_ours_keep_the_requirements(bound):
+    assert check_bound(bound) == tuple(requirement.__name__ for requirement in BOUND_REQUIREMENTS)
 
 
 class Broken(AuditHoeffding):
@@ -123,7 +130,7 @@ class Broken(AuditHoeffding):
 
 def forgetful(lower, upper, counts):
     kept = AuditCounts.of(counts.least, counts.people, signs=counts.signs)
-    found = AuditHoeffding().intervals(kept, failure_probability=0.2, log_size=0.7, columns=1)
+    found = AuditHoeffding().intervals(kept, delta=0.2, log_size=0.7, columns=1)
     return found.lower, found.upper
 
 
@@ -140,10 +147,24 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("law", BOUND_LAWS, ids=lambda law: law.__name__)
-def test_a_broken_law_is_named(law):
-    name = law.__name__.replace("_", " ")
+def test_hypotheses_are_on_the_first_axis_of_limits():
+    """The transpose of what is asked for is named, also where a learner keeps it that way."""
     counts = AuditCounts.of([[[30, 20]], [[4, 9]]], [[40, 50]])
-    law(AuditHoeffding(), counts)
-    with pytest.raises(LawBroken, match=name):
-        law(Broken(BROKEN[name]), counts)
+    turned = Broken(lambda lower, upper, _: (lower.T, upper.T))
+    with pytest.raises(RequirementBroken, match="limits lie in range"):
+        testing.limits_lie_in_range(turned, counts)
+    with pytest.raises(LengthMismatch, match=r"\(2, 3\).*\(3, 2\)"):
+        AuditIntervals(np.zeros((2, 3)), np.zeros((3, 2)))
+    with pytest.raises(LengthMismatch):
+        AuditIntervals(np.zeros(3), np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "requirement", BOUND_REQUIREMENTS, ids=lambda requirement: requirement.__name__
+)
+def test_a_broken_requirement_is_named(requirement):
+    name = requirement.__name__.replace("_", " ")
+    counts = AuditCounts.of([[[30, 20]], [[4, 9]]], [[40, 50]])
+    requirement(AuditHoeffding(), counts)
+    with pytest.raises(RequirementBroken, match=name):
+        requirement(Broken(BROKEN[name]), counts)

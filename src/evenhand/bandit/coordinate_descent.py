@@ -76,6 +76,9 @@ class DescentReport(Brief):
         its least drop, so that it stays proved.
     moves : tuple of Move
         Every change with the potential after it.
+    unfinished : int
+        How many answers of the fair oracle were worse than its tolerance allows, because its calls
+        had run out.
 
     Examples
     --------
@@ -93,6 +96,7 @@ class DescentReport(Brief):
     max_variance_excess: float
     cap: float
     moves: tuple[Move, ...]
+    unfinished: int = 0
 
 
 @dataclass(frozen=True)
@@ -229,14 +233,18 @@ class _Descent:
     def __init__(
         self, loss: EstimatedLoss, oracle: FairOracle, mu: float, psi: float, sides: int
     ) -> None:
-        self.objective, self.oracle = loss, oracle
-        self.mu, self.psi, self.sides = mu, psi, sides
+        self.objective = loss
+        self.oracle = oracle
+        self.mu = mu
+        self.psi = psi
+        self.sides = sides
         self.share = loss.share
         self.place: dict[Hashable, int] = {}
         self.policies: list[Mixture] = []
-        self.weights, self.losses = np.zeros(0), np.zeros(0)
+        self.weights = np.zeros(0)
+        self.losses = np.zeros(0)
         self.mass = np.zeros(len(loss))
-        self.fair_calls = self.oracle_calls = 0
+        self.fair_calls = self.oracle_calls = self.unfinished = 0
         self.excess = float("inf")
         self.best = self.ask(loss.acceptance_cost)
         self.moves: list[Move] = []
@@ -256,21 +264,29 @@ class _Descent:
 
     def run(self, max_iterations: int | None) -> bool:
         """Whether it halted by itself."""
-        mu, psi, sides, share, objective = self.mu, self.psi, self.sides, self.share, self.objective
+        mu = self.mu
+        psi = self.psi
+        sides = self.sides
+        share = self.share
+        objective = self.objective
         while True:
             # "shrink": meet sum Q (2K + b) <= 2K
             factor = feasibility.shrinking(self.weights, self.budget_use, sides)
             if factor < 1:
-                self.weights, self.mass = self.weights * factor, self.mass * factor
+                self.weights = self.weights * factor
+                self.mass = self.mass * factor
                 self.record("shrink")
             # argmax over fair policies of V - (L_hat - L_hat(pi_0)) / (psi mu)
-            Q_mu, cost, rounds = self.propensity, objective.acceptance_cost, objective.rounds
+            Q_mu = self.propensity
+            cost = objective.acceptance_cost
+            rounds = objective.rounds
             found = self.ask(feasibility.pricing_costs(Q_mu, share, cost, rounds, mu, psi))
             if self.beats_best(found):
                 if self.count["replace"] >= MOST_REPLACEMENTS:
                     return False
                 # b grows for the policies found; what that adds to Phi raises the cap
-                before, self.best = self.moves[-1].potential, found
+                before = self.moves[-1].potential
+                self.best = found
                 self.record("replace")
                 more = max(0.0, self.moves[-1].potential - before)
                 self.cap += more / feasibility.least_drop(mu, sides)
@@ -294,19 +310,19 @@ class _Descent:
         answer = self.oracle.cheapest(acceptance_cost)
         self.fair_calls += 1
         self.oracle_calls += answer.oracle_calls
+        self.unfinished += bool(getattr(answer, "ran_out", False))
         if answer.acceptance.shape != self.share.shape:
             raise LengthMismatch(
                 f"the oracle answers for {answer.acceptance.shape} rows but the loss has "
-                f"{len(self.share)}.",
-                hint="bind the oracle to the features of the EstimatedLoss.",
+                f"{len(self.share)}."
             )
-        if not isinstance(answer.policy, Mixture):
+        policy: object = answer.policy  # an oracle of one's own may keep the contract or not
+        if not isinstance(policy, Mixture):
             raise InvalidInput(
-                f"the fair oracle answered with a {type(answer.policy).__name__}; Q weights "
-                "mixtures of hypotheses.",
-                hint="answer with an evenhand.policies.Mixture.",
+                f"the fair oracle answered with a {type(policy).__name__}; Q weights "
+                "mixtures of hypotheses (evenhand.policies.Mixture)."
             )
-        return _Found(answer.policy, answer.acceptance, self.objective.of(answer.acceptance))
+        return _Found(policy, answer.acceptance, self.objective.of(answer.acceptance))
 
     def beats_best(self, found: _Found) -> bool:
         """Whether L_hat(pi) < L_hat(pi_0), by more than rounding."""
@@ -326,7 +342,8 @@ class _Descent:
 
     def record(self, kind: MoveKind) -> None:
         """Add a move with the potential after it."""
-        Q, b = self.weights, self.budget_use
+        Q = self.weights
+        b = self.budget_use
         phi = feasibility.potential(self.propensity, self.share, Q, b, self.mu)
         self.moves.append(Move(kind, phi))
         self.count[kind] += 1
@@ -344,5 +361,6 @@ class _Descent:
             max_variance_excess=self.excess,
             cap=self.cap,
             moves=tuple(self.moves),
+            unfinished=self.unfinished,
         )
         return CoordinateDescent(Q.completed(self.best.policy), self.best.policy, report)

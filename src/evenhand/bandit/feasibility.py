@@ -26,8 +26,7 @@ def require_floor(mu: float, sides: int) -> None:
     if not 0 < mu < 1 or mu * sides > 1:
         raise InvalidInput(
             f"the exploration floor mu is {mu}; it must be above 0 and "
-            f"{'below 1' if sides == 1 else 'at most 1/2'}.",
-            hint="the schedules of evenhand.bandit never exceed 1/2.",
+            f"{'below 1' if sides == 1 else 'at most 1/2'}."
         )
 
 

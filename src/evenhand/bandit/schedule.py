@@ -113,7 +113,7 @@ class TheorySchedule:
     ----------
     horizon : int
         T.
-    failure_probability : float
+    delta : float
         delta.
     log_size : float
         ln|H|.
@@ -125,13 +125,13 @@ class TheorySchedule:
 
     Examples
     --------
-    >>> schedule = TheorySchedule(horizon=10**6, failure_probability=1e-3, log_size=5.3)
+    >>> schedule = TheorySchedule(horizon=10**6, delta=1e-3, log_size=5.3)
     >>> schedule.exploration_floor(1000), round(schedule.uniform_until, -3)
     (0.5, 142000.0)
     """
 
     horizon: int
-    failure_probability: float
+    delta: float
     log_size: float
 
     def __post_init__(self) -> None:
@@ -140,11 +140,8 @@ class TheorySchedule:
                 f"horizon is {self.horizon}; the paper's constants need ln T > 0, so T of at "
                 "least 2."
             )
-        if not 0 < self.failure_probability < 1:
-            raise InvalidInput(
-                f"failure_probability is {self.failure_probability}; it lies strictly between 0 "
-                "and 1."
-            )
+        if not 0 < self.delta < 1:
+            raise InvalidInput(f"delta is {self.delta}; it lies strictly between 0 and 1.")
         if not 0 <= self.log_size < inf:
             raise InvalidInput(
                 f"log_size is {self.log_size}; the paper's constants need ln|H| of a finite class.",
@@ -154,7 +151,7 @@ class TheorySchedule:
     @property
     def log_cover(self) -> float:
         """ln(|Pi_eta| T / delta) = 2 ln|H| + 3 ln T - ln delta."""
-        return 2 * self.log_size + 3 * log(self.horizon) - log(self.failure_probability)
+        return 2 * self.log_size + 3 * log(self.horizon) - log(self.delta)
 
     @property
     def regret_scale(self) -> float:
@@ -167,7 +164,7 @@ class TheorySchedule:
         return {
             "schedule": "theory",
             "horizon": self.horizon,
-            "failure_probability": self.failure_probability,
+            "delta": self.delta,
             "log_size": self.log_size,
         }
 

@@ -140,7 +140,8 @@ class Forecast(Brief):
         m = np.clip(regression_of(rate, self.regression), RATE_MARGIN, 1.0)
         p = np.ones_like(m) if counts_labels(rate).all() else self.acceptance
         accepts = self.accepts.astype(np.float64)
-        certain, planned = np.zeros(len(f)), np.zeros(len(f))
+        certain = np.zeros(len(f))
+        planned = np.zeros(len(f))
         for j, c in enumerate(inverse_share):
             weight = np.where(self.group == j, self.weight, 0.0) * c**2
             moments = np.stack([weight * m, weight * (m**2 + m * (1.0 - m) / p)], axis=1)
@@ -224,7 +225,7 @@ class GapIntervals(Brief):
     Parameters
     ----------
     lower, upper : array, shape (M, R, pairs)
-        The gaps.
+        The gaps; with the last two axes as one, (M, gaps), they are `GapLimits`.
     rate_lower, rate_upper : array, shape (M, R, G)
         The rates of the groups.
     names : tuple of str
@@ -274,8 +275,10 @@ def largest_gaps(
     K). Each bet leaves, of a pair of cells, the points below one line; the largest difference below
     all lines is at most the least of the largest below each.
     """
-    (lower_j, upper_j), (lower_i, upper_i) = cells_j, cells_i
-    cells, grid = ((lower_j, upper_j), (lower_i, upper_i)), (EDGES, LEFT_NODE)
+    lower_j, upper_j = cells_j
+    lower_i, upper_i = cells_i
+    cells = ((lower_j, upper_j), (lower_i, upper_i))
+    grid = (EDGES, LEFT_NODE)
     return betting_wealth.largest_gaps(wealth_j, wealth_i, cells, threshold + ROUNDING, grid)
 
 
@@ -341,7 +344,8 @@ class BettingState(Brief):
         BettingState
             Nothing seen.
         """
-        family, gap = (hypotheses, rates, groups), (hypotheses, rates, groups * (groups - 1) // 2)
+        family = (hypotheses, rates, groups)
+        gap = (hypotheses, rates, groups * (groups - 1) // 2)
         sums = (rates, groups, bets, 2, len(NODES))
         return cls(
             np.zeros((hypotheses, *sums)),
@@ -370,7 +374,8 @@ class BettingState(Brief):
         """(M, R, G) twice: the smallest and the largest rate that is left; [0, 1] of a hypothesis
         about which nothing is claimed.
         """
-        left, nothing = self.lower <= self.upper, self.contradiction[:, np.newaxis, np.newaxis]
+        left = self.lower <= self.upper
+        nothing = self.contradiction[:, np.newaxis, np.newaxis]
         lower = np.where(left, self.lower, np.inf).min(axis=-1)
         upper = np.where(left, self.upper, -np.inf).max(axis=-1)
         return np.where(nothing, 0.0, lower), np.where(nothing, 1.0, upper)
@@ -398,7 +403,8 @@ class BettingState(Brief):
         BettingState
             The state of all.
         """
-        own, theirs = self.to_arrays(), other.to_arrays()
+        own = self.to_arrays()
+        theirs = other.to_arrays()
         return BettingState(**{name: np.concatenate([own[name], theirs[name]]) for name in own})
 
     def with_group(self) -> "BettingState":
@@ -486,10 +492,13 @@ class BettingState(Brief):
             # the first axes as one; a view where the array is contiguous
             return np.ascontiguousarray(array.reshape(-1, *array.shape[axes:]))
 
-        lower, upper, lost = self.lower.copy(), self.upper.copy(), self.lost
+        lower = self.lower.copy()
+        upper = self.upper.copy()
+        lost = self.lost
         L = of_groups[:, np.newaxis, :, np.newaxis] + lost[:, :, np.newaxis]
         narrow_cells(flat(self.wealth, 3), flat(L, 3), flat(lower, 3), flat(upper, 3))
-        gap_lower, gap_upper = self.gap_lower.copy(), self.gap_upper.copy()
+        gap_lower = self.gap_lower.copy()
+        gap_upper = self.gap_upper.copy()
         empty = self.contradiction | np.asarray((lower > upper).all(axis=-1)).any(axis=(1, 2))
         shape = lost.shape[:2]
         for at, (i, j) in enumerate(combinations(range(lower.shape[2]), 2)):
@@ -544,8 +553,8 @@ class BettingBound(Brief):
     rates : tuple of Rate
         The rates, at least one.
     hypotheses : int
-        How many non-constant hypotheses share `failure_probability`.
-    failure_probability : float
+        How many non-constant hypotheses share `delta`.
+    delta : float
         delta of the family.
     shares : tuple of float, optional
         The part of delta of each hypothesis (the N-th nominated: 6 delta / (pi^2 N^2)); equal parts
@@ -581,7 +590,7 @@ class BettingBound(Brief):
     groups: tuple[Hashable, ...]
     rates: tuple[Rate, ...]
     hypotheses: int
-    failure_probability: float
+    delta: float
     shares: tuple[float, ...] | None = None
     horizons: tuple[float, ...] = HORIZONS
     joint_part: float = 0.8
@@ -593,9 +602,10 @@ class BettingBound(Brief):
         rates: Rate | Sequence[Rate] = self.rates
         object.__setattr__(self, "rates", as_rates(rates))
         object.__setattr__(self, "groups", tuple(self.groups))
-        delta, horizons = self.failure_probability, self.horizons
+        delta = self.delta
+        horizons = self.horizons
         if not 0 < delta < 1:
-            raise InvalidInput(f"failure_probability is {delta}; it lies strictly between 0 and 1.")
+            raise InvalidInput(f"delta is {delta}; it lies strictly between 0 and 1.")
         if len(self.groups) < 2 or len(set(self.groups)) < len(self.groups):
             raise InvalidInput(
                 f"groups is {self.groups}; a gap needs at least two groups, each named once."
@@ -615,10 +625,7 @@ class BettingBound(Brief):
                 "one above 0."
             )
         if deltas.sum() > delta * (1 + 1e-12):
-            raise InvalidInput(
-                f"the shares sum to {deltas.sum():.6g}, more than failure_probability {delta}.",
-                hint="the N-th nominated hypothesis may book 6 delta / (pi^2 N^2).",
-            )
+            raise InvalidInput(f"the shares sum to {deltas.sum():.6g}, more than delta {delta}.")
         object.__setattr__(self, "_deltas", deltas)
         if self.started_with is None:
             object.__setattr__(self, "started_with", (self.founders,) * self.hypotheses)
@@ -675,7 +682,8 @@ class BettingBound(Brief):
     @property
     def group_thresholds(self) -> FloatArray:
         """(M, G): L_box, or that of a group that joined after the hypothesis had started."""
-        groups, part = len(self.groups), 1.0 - self.joint_part
+        groups = len(self.groups)
+        part = 1.0 - self.joint_part
         return self._with_joins(self.box_threshold, range(groups), [1] * groups, part)
 
     def _with_joins(
@@ -730,7 +738,7 @@ class BettingBound(Brief):
         group : hashable
             The name of the group.
         share : float
-            The part of delta of its processes, in addition to `failure_probability`.
+            The part of delta of its processes, in addition to `delta`.
 
         Returns
         -------
@@ -824,7 +832,8 @@ class BettingBound(Brief):
         ProtocolError
             If the plan knows more rounds than the state.
         """
-        runs, plan = len(state.rounds), plan.grown_to(self.hypotheses, len(self.groups))
+        runs = len(state.rounds)
+        plan = plan.grown_to(self.hypotheses, len(self.groups))
         sizes = {len(cohort.accepts), runs, len(plan.bets), self.hypotheses}
         if len(sizes) > 1:
             raise LengthMismatch(
@@ -837,15 +846,12 @@ class BettingBound(Brief):
             row = int(np.argmax(strange))
             raise InvalidInput(
                 f"group code {cohort.group[row]} in row {row}; codes are 0 to "
-                f"{len(self.groups) - 1}, or -1 for outside.",
-                hint="a new group value is counted outside the certificate: give it the code -1.",
+                f"{len(self.groups) - 1}, or -1 for a group outside the certificate."
             )
         if plan.made_after > state.rounds.max(initial=0.0):
             raise ProtocolError(
                 f"the plan was made after {plan.made_after:g} rounds but the state has seen "
-                f"{state.rounds.max():g}: it knows the data it is to bet on.",
-                hint="make the plan before the epoch, from the state that the update is given or "
-                "an earlier one.",
+                f"{state.rounds.max():g}: it knows the data it is to bet on."
             )
         seen = state.with_cohort(self.rates, cohort, plan.bets, plan.inverse_share)
         return seen.narrowed(self.group_thresholds, self.pair_thresholds, self.founders)

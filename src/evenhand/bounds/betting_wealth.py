@@ -63,7 +63,8 @@ AT_ONCE = 100_000
 MOST_ENTRIES = 20_000
 """Rows, or kinds of rounds, that are looked at together."""
 REJECTED, HIT, MISS, UNRESOLVED = range(4)
-UP, LOW = 0, 1
+UP = 0
+LOW = 1
 """The two sides of a process: up rejects high rates, low rejects low ones."""
 SIDES = np.array([[UP], [LOW]])
 
@@ -157,24 +158,25 @@ class Cohort(Brief):
         for name, array in converted.items():
             object.__setattr__(self, name, array)
         for name in counts:
-            _refuse(columns[name] < 0, columns[name], name, "a count cannot be below 0")
+            _require_none(columns[name] < 0, columns[name], name, "a count cannot be below 0")
         impossible = (self.lost_weight < 1).any() or (self.lost_count < 0).any()
         if len(self.lost_count) != len(self.lost_weight) or impossible:
             raise InvalidInput(
                 "lost people come with a count of at least 0 and a largest weight of at least 1."
             )
         p = self.acceptance
-        _refuse(~((p >= 0) & (p <= 1)), p, "acceptance", "it is a probability")
-        _refuse(
+        _require_none(~((p >= 0) & (p <= 1)), p, "acceptance", "it is a probability")
+        _require_none(
             (self.labelled_group >= 0) & (p <= 0),
             p,
             "acceptance",
             "a certificate needs every probability of being accepted in (0, 1], because it divides "
             "by it",
-            "play with an exploration floor, and log the probability that decide() returned.",
         )
         certain = (p == 1) & (self.rejected > 0)
-        _refuse(certain, self.rejected, "acceptance is 1 but rejected", "that cannot have happened")
+        _require_none(
+            certain, self.rejected, "acceptance is 1 but rejected", "that cannot have happened"
+        )
 
     def __len__(self) -> int:
         return len(self.group)
@@ -188,13 +190,11 @@ class Cohort(Brief):
         return np.where(counted, self.group, -1)
 
 
-def _refuse(
-    bad: BoolArray, value: FloatArray, what: str, law: str, hint: str | None = None
-) -> None:
+def _require_none(bad: BoolArray, value: FloatArray, what: str, requirement: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
-        said = f"{what} is {value[row]:g} in row {row} of the cohort; {law}."
-        raise InvalidInput(said, hint=hint)
+        message = f"{what} is {value[row]:g} in row {row} of the cohort"
+        raise InvalidInput(message, requirement=requirement, row=row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,8 @@ class CountedRounds:
         """The unclamped estimate of how many of the row's rounds are in the denominator; unresolved
         ones count as forecast.
         """
-        m, w = self.regression, self.inverse
+        m = self.regression
+        w = self.inverse
         unseen = (self.rejected + self.unresolved) * m
         return unseen + self.hit * (m + (1.0 - m) * w) + self.miss * (m - m * w)
 
@@ -233,11 +234,13 @@ def counted_rounds(rate: Rate, cohort: Cohort) -> CountedRounds:
     every round is a certain hit, whether its label may be looked at or not.
     """
     negatives, positives = counts_labels(rate)
-    none, ones = np.zeros(len(cohort)), np.ones(len(cohort))
+    none = np.zeros(len(cohort))
+    ones = np.ones(len(cohort))
     if negatives and positives:
         weight = np.ones(len(cohort.lost_weight))
         return CountedRounds(cohort.group, ones, none, none, cohort.rounds, none, none, weight)
-    hit, miss = cohort.negative, cohort.positive
+    hit = cohort.negative
+    miss = cohort.positive
     if positives:
         hit, miss = miss, hit
     # p = 0 only where no label counts
@@ -290,12 +293,14 @@ class Entries:
         Where p = 1, phi is 1 for a hit and 0 for a miss whatever m is: hits look alike, and the
         rest brings nothing.
         """
-        certain, outcomes = rounds.inverse == 1.0, rounds.outcomes
+        certain = rounds.inverse == 1.0
+        outcomes = rounds.outcomes
         brings = (outcomes != 0) & ~(certain & np.array([[True], [False], [True], [False]]))
         m = np.where(certain, 0.0, rounds.regression)
         for j in range(groups):
             row, kind = np.nonzero((brings & (rounds.group == j)).T)
-            count, w = outcomes[kind, row], rounds.inverse[row]
+            count = outcomes[kind, row]
+            w = rounds.inverse[row]
             # entries that look alike stand next to each other in `order`
             order = np.lexsort((kind, w, m[row]))
             look = np.stack([kind[order], w[order], m[row][order]])
@@ -305,13 +310,15 @@ class Entries:
             if np.count_nonzero(first) >= len(starts) - 1:  # too few look alike: row by row
                 for at in range(0, len(starts) - 1, MOST_ENTRIES):
                     own = starts[at : at + MOST_ENTRIES + 1]
-                    part, people = slice(own[0], own[-1]), accepts[:, row[own[:-1]]]
+                    part = slice(own[0], own[-1])
+                    people = accepts[:, row[own[:-1]]]
                     look_of_part = (w[part], m[row[part]], kind[part], count[part])
                     yield j, cls(*look_of_part, people.astype(np.float64), own[:-1] - own[0])
                 continue
             from scipy import sparse  # heavy, and needed for many rows alone
 
-            alike, place = look[:, first], np.empty(len(order), dtype=np.int64)
+            alike = look[:, first]
+            place = np.empty(len(order), dtype=np.int64)
             place[order] = np.cumsum(first) - 1
             shape = (alike.shape[1], len(rounds.group))
             counted = sparse.csr_array((count, (place, row)), shape=shape)
@@ -352,12 +359,14 @@ class Entries:
         classes, of_node = np.unique(CLASS_OF_NODE[nodes], return_inverse=True)
         columns = (self.inverse, self.regression, self.kind)
         w, m, kind = (column[entries, np.newaxis] for column in columns)
-        a, b = CLASSES[classes], CLASSES[classes + 1]
+        a = CLASSES[classes]
+        b = CLASSES[classes + 1]
         g = np.minimum(stakes[:, np.newaxis, np.newaxis], THETA / np.maximum(1.0 - a, b))
         reach = THETA / (g * ((1.0 - a) if accepts else b))
         more = w - 1.0
         odds = np.divide(1.0, more, out=np.full(w.shape, 1e200), where=more > 0.0)
-        hit, rejected = kind == HIT, kind == REJECTED
+        hit = kind == HIT
+        rejected = kind == REJECTED
         over = np.maximum(m, np.minimum(1.0, 1.0 - (reach - 1.0) * odds))
         high = np.where(kind == MISS, -over * more, np.minimum(w - m * more, reach))
         high = np.where(rejected, over, high)
@@ -386,7 +395,8 @@ def add_cohort(
     more may have cost each process (M, K): -ln(1 - min(THETA, g w)) each, at most; g is the largest
     over the groups, as the group is lost, too.
     """
-    rounds, groups = counted_rounds(rate, cohort), len(inverse_share)
+    rounds = counted_rounds(rate, cohort)
+    groups = len(inverse_share)
     phi = rounds.phi
     mass = np.bincount(rounds.group + 1, weights=phi, minlength=groups + 1)[1:]
     inside = rounds.group[:, np.newaxis] == np.arange(groups)
@@ -449,11 +459,14 @@ def _narrow_cells(
             kept = lower <= upper
             gone = kept & (left > 0.0) & (right > 0.0)
             b, c = np.nonzero(kept & ~gone & ((left > 0.0) | (right > 0.0)))
-            one, two = left[b, c], right[b, c]
-            cut, falls = edges[c] + width[c] * one / (one - two), two > 0.0
+            one = left[b, c]
+            two = right[b, c]
+            cut = edges[c] + width[c] * one / (one - two)
+            falls = two > 0.0
             upper[b[falls], c[falls]] = np.minimum(upper[b[falls], c[falls]], cut[falls])
             lower[b[~falls], c[~falls]] = np.maximum(lower[b[~falls], c[~falls]], cut[~falls])
-            lower[gone], upper[gone] = 1.0, 0.0
+            lower[gone] = 1.0
+            upper[gone] = 0.0
 
 
 @compiled(_narrow_cells)
@@ -473,7 +486,8 @@ def narrow_cells(
                     left = wealth[b, k, side, left_node[c]] - threshold[b, k]
                     right = wealth[b, k, side, left_node[c] + 1] - threshold[b, k]
                     if left > 0.0 and right > 0.0:
-                        lower[b, c], upper[b, c] = 1.0, 0.0
+                        lower[b, c] = 1.0
+                        upper[b, c] = 0.0
                     elif right > 0.0:
                         upper[b, c] = min(
                             upper[b, c],
@@ -513,20 +527,25 @@ def _left_of_pairs(b: IntArray, c: IntArray, d: IntArray, given: Given) -> Float
     """
     wealth_j, wealth_i, cells, threshold, (edges, left_node) = given
     (lower_j, upper_j), (lower_i, upper_i) = cells
-    x, y = upper_j[b, c], lower_i[b, d]
+    x = upper_j[b, c]
+    y = lower_i[b, d]
     value = x - y
     rooms = (x - lower_j[b, c], upper_i[b, d] - y)
-    at_j, at_i = left_node[c], left_node[d]
+    at_j = left_node[c]
+    at_i = left_node[d]
     for k in range(threshold.shape[1]):
-        base_j, base_i = wealth_j[b, k, 0, at_j], wealth_i[b, k, 1, at_i]
+        base_j = wealth_j[b, k, 0, at_j]
+        base_i = wealth_i[b, k, 1, at_i]
         slope_j = (wealth_j[b, k, 0, at_j + 1] - base_j) / (edges[c + 1] - edges[c])
         slope_i = (wealth_i[b, k, 1, at_i + 1] - base_i) / (edges[d + 1] - edges[d])
         excess = base_j + slope_j * (x - edges[c]) + base_i
         excess += slope_i * (y - edges[d]) - threshold[b, k]
-        above, gone = excess > 0.0, np.zeros(len(b))
+        above = excess > 0.0
+        gone = np.zeros(len(b))
         steeper = slope_j >= -slope_i
         for turn in (steeper, ~steeper):
-            gain, room = np.where(turn, slope_j, -slope_i), np.where(turn, *rooms)
+            gain = np.where(turn, slope_j, -slope_i)
+            room = np.where(turn, *rooms)
             works = (gain > 0.0) & (excess > 0.0)
             step = np.minimum(room, excess / np.where(works, gain, 1.0))
             gone = np.where(works, gone + step, gone)
@@ -550,7 +569,9 @@ def largest_gaps(
     """
     (lower_j, upper_j), (lower_i, upper_i) = cells
     edges, left_node = grid
-    size, bets, gaps = len(left_node), threshold.shape[1], np.empty(len(threshold))
+    size = len(left_node)
+    bets = threshold.shape[1]
+    gaps = np.empty(len(threshold))
     for b in range(len(threshold)):
         best = -np.inf
         least = np.inf
@@ -563,14 +584,16 @@ def largest_gaps(
                 continue
             if x - least <= best:
                 break
-            width_j, at_j = edges[c + 1] - edges[c], left_node[c]
+            width_j = edges[c + 1] - edges[c]
+            at_j = left_node[c]
             for d in range(size):
                 y = lower_i[b, d]
                 if y > upper_i[b, d]:
                     continue
                 if x - y <= best:
                     break
-                width_i, at_i = edges[d + 1] - edges[d], left_node[d]
+                width_i = edges[d + 1] - edges[d]
+                at_i = left_node[d]
                 value = x - y
                 for k in range(bets):
                     slope_j = (wealth_j[b, k, 0, at_j + 1] - wealth_j[b, k, 0, at_j]) / width_j
@@ -584,9 +607,11 @@ def largest_gaps(
                     given = 0.0
                     for turn in range(2):
                         if (turn == 0) == (slope_j >= -slope_i):
-                            gain, room = slope_j, x - lower_j[b, c]
+                            gain = slope_j
+                            room = x - lower_j[b, c]
                         else:
-                            gain, room = -slope_i, upper_i[b, d] - y
+                            gain = -slope_i
+                            room = upper_i[b, d] - y
                         if gain > 0.0 and excess > 0.0:
                             step = min(room, excess / gain)
                             given += step

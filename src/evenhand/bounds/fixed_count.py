@@ -146,10 +146,7 @@ class AuditCounts(Brief):
         if unresolved_accepted is not None:
             taken = _per_hypothesis(unresolved_accepted, denominator)
         if (taken < 0).any() or (taken > doubtful).any():
-            raise InvalidInput(
-                "unresolved_accepted has entries outside 0 ... unresolved.",
-                hint="pass both, or neither.",
-            )
+            raise InvalidInput("unresolved_accepted has entries outside 0 ... unresolved.")
         return cls(
             most=counted + taken,
             most_people=denominator + taken,
@@ -183,13 +180,18 @@ def _per_hypothesis(counts: ArrayLike, denominator: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditIntervals(Brief):
-    """Intervals for the gaps of M hypotheses.
+    """Intervals for the gaps of M hypotheses: what a bound answers (`GapLimits`).
 
     Parameters
     ----------
     lower, upper : array, shape (M, gaps)
-        In the order of `GapConstraints`: rate by rate, pair by pair, later group minus earlier
-        group.
+        Axis 0: the hypotheses. Axis 1: the gaps in the order of `GapConstraints`: rate by rate,
+        pair by pair, later group minus earlier group.
+
+    Raises
+    ------
+    LengthMismatch
+        If the two have no such shape.
 
     Examples
     --------
@@ -202,6 +204,14 @@ class AuditIntervals(Brief):
 
     lower: FloatArray
     upper: FloatArray
+
+    def __post_init__(self) -> None:
+        if self.lower.ndim != 2 or self.lower.shape != self.upper.shape:
+            raise LengthMismatch(
+                f"the lower ends have the shape {self.lower.shape} and the upper ends "
+                f"{self.upper.shape}; both have one row for each hypothesis and one column for "
+                "each gap."
+            )
 
     def intersect(self, other: "AuditIntervals") -> "AuditIntervals":
         """What both allow; for looks whose failure probabilities were booked separately.
@@ -269,14 +279,14 @@ class PresetLooks:
         """
         return max(math.ceil(self.first * self.growth ** (look - 1)), self.first + look - 1)
 
-    def share(self, look: int, failure_probability: float) -> float:
+    def share(self, look: int, delta: float) -> float:
         """The share of delta that a look may spend: 6 delta / (pi^2 k^2); all shares sum to delta.
 
         Parameters
         ----------
         look : int
             The number k = 1, 2, ... of the look.
-        failure_probability : float
+        delta : float
             delta.
 
         Returns
@@ -284,7 +294,7 @@ class PresetLooks:
         float
             delta_k.
         """
-        return inverse_square_share(failure_probability, look)
+        return inverse_square_share(delta, look)
 
     def reached(self, audits: int) -> int:
         """The last look that so many closed audit rows allow.
@@ -325,7 +335,7 @@ class AuditHoeffding(FixedCountBound):
     --------
     >>> counts = AuditCounts.of([[30, 20]], [[100, 100]])
     >>> look = AuditHoeffding().intervals(
-    ...     counts, failure_probability=0.05, log_size=0.0, columns=1
+    ...     counts, delta=0.05, log_size=0.0, columns=1
     ... )
     >>> look.lower.round(2), look.upper.round(2)
     (array([[-0.29]]), array([[0.09]]))
@@ -334,12 +344,12 @@ class AuditHoeffding(FixedCountBound):
     name = "joint Hoeffding on audits"
 
     def intervals(
-        self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
+        self, counts: AuditEvidence, *, delta: float, log_size: float, columns: int
     ) -> AuditIntervals:
         """The intervals; `columns` is not used. See `FixedCountBound.intervals`."""
-        require_probability(failure_probability)
+        require_probability(delta)
         require_finite_class(log_size, self.name)
-        log_term = -_log_share(counts, log_size, failure_probability)
+        log_term = -_log_share(counts, log_size, delta)
         rarity = inverse(counts.people)
         width = np.sqrt((rarity[:, None, :] + rarity[:, :, None]) * log_term / 2)
         upper = _rate(counts.most, counts.most_people, 1.0)
@@ -367,7 +377,7 @@ class AuditDkw(FixedCountBound):
     Examples
     --------
     >>> counts = AuditCounts.of([[30, 20]], [[100, 100]])
-    >>> look = AuditDkw().intervals(counts, failure_probability=0.05, log_size=0.0, columns=1)
+    >>> look = AuditDkw().intervals(counts, delta=0.05, log_size=0.0, columns=1)
     >>> look.lower.round(2), look.upper.round(2)
     (array([[-0.36]]), array([[0.16]]))
     """
@@ -375,13 +385,13 @@ class AuditDkw(FixedCountBound):
     name = "joint DKW on audits"
 
     def intervals(
-        self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
+        self, counts: AuditEvidence, *, delta: float, log_size: float, columns: int
     ) -> AuditIntervals:
         """The intervals; `log_size` is not used. See `FixedCountBound.intervals`."""
-        require_probability(failure_probability)
+        require_probability(delta)
         require_columns(columns)
         tests = columns * counts.rates * counts.groups * (counts.groups - 1) / 2
-        stairs = staircase(math.log(failure_probability / tests))
+        stairs = staircase(math.log(delta / tests))
         # e(t), infinity where n = 0: (corners, 1, rates, groups)
         first, second = (
             np.sqrt((math.log(2) - log_tails)[:, None, None, None] * inverse(counts.people) / 2)
@@ -401,12 +411,12 @@ class _JointTails(FixedCountBound):
         """(tails, *shape of accepted): the one-sided upper limit of a rate at each tail."""
 
     def intervals(
-        self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
+        self, counts: AuditEvidence, *, delta: float, log_size: float, columns: int
     ) -> AuditIntervals:
         """The intervals; `columns` is not used. See `FixedCountBound.intervals`."""
         require_finite_class(log_size, self.name)
-        require_probability(failure_probability)
-        stairs = staircase(_log_share(counts, log_size, failure_probability))
+        require_probability(delta)
+        stairs = staircase(_log_share(counts, log_size, delta))
 
         def limits(accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:
             # (corners, *shape of accepted); each distinct (accepted, people) is solved once
@@ -456,7 +466,7 @@ class AuditBinomial(_JointTails):
     --------
     >>> counts = AuditCounts.of([[30, 20]], [[100, 100]])
     >>> look = AuditBinomial().intervals(
-    ...     counts, failure_probability=0.05, log_size=0.0, columns=1
+    ...     counts, delta=0.05, log_size=0.0, columns=1
     ... )
     >>> look.lower.round(2), look.upper.round(2)
     (array([[-0.25]]), array([[0.06]]))
@@ -501,7 +511,7 @@ class AuditKl(_JointTails):
     Examples
     --------
     >>> counts = AuditCounts.of([[30, 20]], [[100, 100]])
-    >>> look = AuditKl().intervals(counts, failure_probability=0.05, log_size=0.0, columns=1)
+    >>> look = AuditKl().intervals(counts, delta=0.05, log_size=0.0, columns=1)
     >>> look.lower.round(2), look.upper.round(2)
     (array([[-0.31]]), array([[0.12]]))
     """
@@ -538,7 +548,8 @@ class AuditKl(_JointTails):
             divergence = rel_entr(accepted, people * middle)
             divergence = divergence + rel_entr(people - accepted, people * (1.0 - middle))
             inside = divergence <= allowed
-            lower, upper = np.where(inside, middle, lower), np.where(inside, upper, middle)
+            lower = np.where(inside, middle, lower)
+            upper = np.where(inside, upper, middle)
         return upper
 
 
@@ -560,7 +571,8 @@ class Staircase:
 
     def miss(self) -> float:
         """P(not A) for uniform p-values: s_1 + sum_c (s_{c+1} - s_c) t_c."""
-        first, second = np.exp(self.log_first), np.exp(self.log_second)
+        first = np.exp(self.log_first)
+        second = np.exp(self.log_second)
         return float(first[0] + (np.append(first[1:], 1.0) - first) @ second)
 
 
@@ -570,7 +582,9 @@ def staircase(log_alpha: float) -> Staircase:
     if log_alpha < SMALLEST_LOG_TAIL:
         nothing = np.full(1, -math.inf)
         return Staircase(nothing, nothing)
-    alpha, lower, upper = math.exp(log_alpha), 0.0, 40.0
+    alpha = math.exp(log_alpha)
+    lower = 0.0
+    upper = 40.0
     while upper - lower > 1e-9:
         middle = (lower + upper) / 2
         fits = Staircase.at_radius(middle).miss() <= alpha
@@ -578,10 +592,10 @@ def staircase(log_alpha: float) -> Staircase:
     return Staircase.at_radius(upper)
 
 
-def _log_share(counts: AuditEvidence, log_size: float, failure_probability: float) -> float:
+def _log_share(counts: AuditEvidence, log_size: float, delta: float) -> float:
     """ln alpha of each one-sided test: delta over |H|, rates and ordered pairs of groups."""
     tests = counts.rates * counts.groups * (counts.groups - 1)
-    return math.log(failure_probability / tests) - log_size
+    return math.log(delta / tests) - log_size
 
 
 def _rate(accepted: FloatArray, people: FloatArray, unknown: float) -> FloatArray:

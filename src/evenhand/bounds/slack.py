@@ -1,8 +1,8 @@
 """Uniform slack: one number that separates the empirical from the true gap of every hypothesis at
-once (lemma 3 of the paper).
+once (lemma B.2 of the paper).
 
 The two-phase learner accepts everybody for a while and then trusts the sample. What it may trust is
-`slack`: with probability at least 1 - failure_probability, for all h in H, all rates and all pairs
+`slack`: with probability at least 1 - delta, for all h in H, all rates and all pairs
 of groups together,
 
     |gap_hat(h) - gap(h)| <= beta.
@@ -67,7 +67,7 @@ class SlackBound(Protocol):
         *,
         log_size: float,
         columns: int,
-        failure_probability: float,
+        delta: float,
         rates: int = 1,
     ) -> float:
         """The slack beta for the people in each denominator.
@@ -80,7 +80,7 @@ class SlackBound(Protocol):
             ln|H|; infinity for an infinite class.
         columns : int
             How many feature columns a threshold may look at.
-        failure_probability : float
+        delta : float
             delta: the probability with which the bound may fail.
         rates : int, default 1
             How many rates share delta, if they are more than the rows of `counts`.
@@ -107,16 +107,16 @@ class _CheckedSlack(SlackBound):
         self,
         counts: ArrayLike,
         *,
-        failure_probability: float,
+        delta: float,
         log_size: float,
         columns: int,
         rates: int = 1,
     ) -> float:
         """The slack beta. See `SlackBound.slack`."""
         people = denominators(counts)
-        require_probability(failure_probability)
+        require_probability(delta)
         size = ClassSize(log_size, columns)
-        return self._beta(people, failure_probability, size, max(rates, len(people)))
+        return self._beta(people, delta, size, max(rates, len(people)))
 
     @abstractmethod
     def _beta(self, people: FloatArray, delta: float, size: ClassSize, rates: int) -> float:
@@ -139,7 +139,7 @@ class JointHoeffding(_CheckedSlack):
     Examples
     --------
     >>> beta = JointHoeffding().slack(
-    ...     [1000, 2000], log_size=math.log(204), columns=1, failure_probability=0.05
+    ...     [1000, 2000], log_size=math.log(204), columns=1, delta=0.05
     ... )
     >>> round(beta, 4)
     0.0822
@@ -175,7 +175,7 @@ class Dkw(_CheckedSlack):
 
     Examples
     --------
-    >>> beta = Dkw().slack([1000, 2000], log_size=math.inf, columns=1, failure_probability=0.05)
+    >>> beta = Dkw().slack([1000, 2000], log_size=math.inf, columns=1, delta=0.05)
     >>> round(beta, 4)
     0.0799
     """
@@ -209,7 +209,7 @@ class ClopperPearson(_CheckedSlack):
     Examples
     --------
     >>> beta = ClopperPearson().slack(
-    ...     [1000, 2000], log_size=math.log(204), columns=1, failure_probability=0.05
+    ...     [1000, 2000], log_size=math.log(204), columns=1, delta=0.05
     ... )
     >>> round(beta, 4)
     0.1044
@@ -241,7 +241,9 @@ def _widest_error(n: int, tail: float) -> float:
     while True:
         limit = np.asarray(1.0 - betaincinv(n - last, last + 1.0, tail), dtype=np.float64)
         keep = limit - first / n >= (limit - last / n).max()
-        first, last, limit = first[keep], last[keep], limit[keep]
+        first = first[keep]
+        last = last[keep]
+        limit = limit[keep]
         if (first == last).all():
             return float((limit - last / n).max())
         first, last = _cut(first, last, 4)
@@ -306,7 +308,7 @@ def people_needed(
     Examples
     --------
     >>> def slack(counts):
-    ...     settings = dict(log_size=3.0, columns=1, failure_probability=0.05)
+    ...     settings = dict(log_size=3.0, columns=1, delta=0.05)
     ...     return JointHoeffding().slack(counts, **settings)
     >>> short = people_needed(slack, [[100, 50]], 0.1)
     >>> short.counts, short.more
@@ -325,7 +327,8 @@ def people_needed(
         upper = 2.0
         while upper <= 1e12 and not enough(upper):
             upper *= 2.0
-        lower, upper = upper / 2, upper if upper <= 1e12 else math.inf
+        lower = upper / 2
+        upper = upper if upper <= 1e12 else math.inf
         while upper / lower > 1 + 1e-6 and math.isfinite(upper):
             middle = math.sqrt(lower * upper)
             lower, upper = (lower, middle) if enough(middle) else (middle, upper)
@@ -349,11 +352,11 @@ def denominators(counts: ArrayLike) -> FloatArray:
     return people
 
 
-def require_probability(failure_probability: float) -> None:
+def require_probability(delta: float) -> None:
     """Refuse a delta that does not lie strictly between 0 and 1."""
-    if not 0 < failure_probability < 1:
+    if not 0 < delta < 1:
         raise InvalidInput(
-            f"failure_probability is {failure_probability}; it must lie strictly between 0 and 1.",
+            f"delta is {delta}; it must lie strictly between 0 and 1.",
             hint="0.05 promises the limit with probability 95%.",
         )
 

@@ -1,51 +1,56 @@
 """The command line: one module per command, imported when it is called. To add a command, add its
-line to COMMANDS.
+line to COMMANDS; another package adds its commands by the entry points `evenhand.commands`.
 """
 
 import sys
 from errno import EPIPE
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from io import TextIOWrapper
 from typing import Any
 
 import click
 
+from evenhand.cli.messages import error_text, options_of
 from evenhand.errors import EvenhandError
 
 COMMANDS = {
     "demo": "evenhand.cli.demo",
     "solve": "evenhand.cli.solve",
+    "certify": "evenhand.cli.certify",
     "frontier": "evenhand.cli.frontier",
     "simulate": "evenhand.cli.simulate",
     "compare": "evenhand.cli.compare",
     "plan": "evenhand.cli.plan",
-    "serve": "evenhand.cli.serve",
-    "keys": "evenhand.cli.serve:keys",
-    "train": "evenhand.cli.serve:train",
-    "audit": "evenhand.cli.audit",
-    "db": "evenhand.cli.serve:db",
     "data": "evenhand.cli.data",
     "study": "evenhand.cli.study",
     "apply": "evenhand.cli.apply",
     "measure": "evenhand.cli.measure",
+    "impact": "evenhand.cli.impact",
     "test": "evenhand.cli.apply:test",
     "evaluate": "evenhand.cli.evaluate",
 }
 """Name -> module that holds the click command `command`, or "module:command". The order is that of
 `evenhand --help`."""
 
-POLICY_FIRST, OWN_JSON = ("apply", "test"), ("serve", "train")
-"""The commands whose first word is a policy (.json), and those that read --json as they like."""
+OF_THE_SERVICE = ("serve", "keys", "train", "audit", "db")
+"""What the package evenhand-service adds; without it, these names say what to install."""
+
+
+def added_commands() -> dict[str, EntryPoint]:
+    """The commands of other packages, by name; none takes the place of a command of ours."""
+    found = {entry.name: entry for entry in entry_points(group="evenhand.commands")}
+    return {name: entry for name, entry in sorted(found.items()) if name not in COMMANDS}
 
 
 class RefusedCommand(click.ClickException):
-    """An EvenhandError as one clean message on stderr: what is wrong, then the way out."""
+    """An EvenhandError as one clean message on stderr: what is wrong, the hint, and the options."""
 
     exit_code = 2
 
-    def __init__(self, error: EvenhandError) -> None:
-        hint = "" if error.hint is None else f"\nHint: {error.hint}"
-        super().__init__(str(error).removesuffix(f" Hint: {error.hint}") + hint)
+    def __init__(self, error: EvenhandError, command: click.Command | None = None) -> None:
+        known = set() if command is None else options_of(command)
+        super().__init__(error_text(error, known))
 
 
 class LazyCommands(click.Group):
@@ -53,41 +58,33 @@ class LazyCommands(click.Group):
     in a traceback.
     """
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Let --json stand alone, or be followed by a name that ends in .json."""
-        words, rest = [], list(args)
-        name = next((word for word in args if not word.startswith("-")), "")
-        while rest:
-            word = rest.pop(0)
-            if word == "--":
-                words += [word, *rest]
-                break
-            if word == "--json" and name not in OWN_JSON:
-                file = rest and rest[0].lower().endswith(".json")
-                if name in POLICY_FIRST:
-                    file = file and any(before.lower().endswith(".json") for before in words)
-                word = f"--json={rest.pop(0) if file else '-'}"
-            words.append(word)
-        return super().parse_args(ctx, words)
-
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of COMMANDS."""
-        return list(COMMANDS)
+        """The names of COMMANDS, then those of other packages."""
+        return [*COMMANDS, *added_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command's module."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name or "command")
-        return command
+        if cmd_name in COMMANDS:
+            module, _, name = COMMANDS[cmd_name].partition(":")
+            command: click.Command = getattr(import_module(module), name or "command")
+            return command
+        if entry := added_commands().get(cmd_name):
+            command = entry.load()
+            return command  # noqa: RET504 - its type is known by its name
+        if cmd_name in OF_THE_SERVICE:
+            raise click.UsageError(
+                f"{cmd_name} is a command of the decision service: install the package "
+                "evenhand-service (in a checkout: pip install -e . -e ./service)."
+            )
+        return None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except EvenhandError as error:
-            raise RefusedCommand(error) from error
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            raise RefusedCommand(error, command) from error
         except OSError as error:
             if error.errno == EPIPE:  # the reader of our output has gone; click ends quietly
                 raise
@@ -106,7 +103,7 @@ class LazyCommands(click.Group):
 )
 @click.version_option(package_name="evenhand", prog_name="evenhand")
 def main() -> None:
-    """Yes/no decisions about people whose group rates differ by at most a limit.
+    """Fair accept/reject decisions when only accepted people reveal their outcome.
 
     \b
     New here? These two lines show what it is about:
@@ -116,7 +113,9 @@ def main() -> None:
     \b
     Which command measures what
       measure   decisions that were made, by whatever means; outcomes may be missing
+      impact    selection rates and impact ratios per group and intersection
       test      a policy of `solve` on new people whose outcomes are all known
+      certify   the same, with a certificate and a policy that keeps the limit
       evaluate  what another policy would have cost, from a log with probabilities
 
     Each command explains itself with an example: evenhand COMMAND --help

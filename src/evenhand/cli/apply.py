@@ -3,29 +3,32 @@ them; `evenhand test` measures rates, gaps and cost on people who had no part in
 """
 
 import csv
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
+from evenhand.cli.gating import Gating, gate_options, leave
+from evenhand.cli.messages import note_text
 from evenhand.cli.options import (
+    COMMA_LIST,
     CSV_FILE,
-    FILE_OPTIONS,
-    JSON_OPTION,
     NATURAL,
     RATE_NAME,
-    UNSEEN,
-    file_reading,
-    flag,
-    option,
-    split,
+    FileOptions,
+    Unseen,
+    file_options,
+    json_options,
+    unseen_option,
 )
 from evenhand.cli.show import console, emit, heading, show_lines
-from evenhand.contracts import Json, Params
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.tables import (
     Frame,
+    Note,
     chosen_groups,
     group_texts,
     listed,
@@ -38,39 +41,51 @@ from evenhand.words import LabelledSample
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.evaluation import PolicyFile, PolicyMeasurement
+    from evenhand.evaluation import Measurement, PolicyFile
     from evenhand.words import BoolArray, FloatArray, GroupArray
 
 
-@click.command(
-    "apply",
-    params=[
-        click.Argument(["policy"], metavar="POLICY.JSON"),
-        click.Argument(["data"], metavar="NEW"),
-        option(
-            "--out DECISIONS.CSV",
-            "Where the decisions are written: all columns of NEW, probability, decision.",
-            CSV_FILE,
-            default="decisions.csv",
-        ),
-        option("--seed", "The same table and seed give the same draws.", NATURAL, default=0),
-        option(
-            "--group COL",
-            "Column with the group, where the policy may look at it.  [default: as in POLICY]",
-        ),
-        UNSEEN,
-        flag(
-            "--drop-missing", "Decide nothing about rows that lack a value: their cells stay empty."
-        ),
-        *FILE_OPTIONS,
-        JSON_OPTION,
-    ],
+@click.command("apply")
+@click.argument("policy", metavar="POLICY.JSON")
+@click.argument("data", metavar="NEW")
+@click.option(
+    "--out",
+    metavar="DECISIONS.CSV",
+    type=CSV_FILE,
+    default="decisions.csv",
+    help="Where the decisions are written: all columns of NEW, probability, decision.",
 )
-def command(policy: str, data: str, out: Path, document: str | None, **options: Any) -> None:
+@click.option(
+    "--seed", type=NATURAL, default=0, help="The same table and seed give the same draws."
+)
+@click.option(
+    "--group",
+    metavar="COL",
+    help="Column with the group, where the policy may look at it.  [default: as in POLICY]",
+)
+@unseen_option
+@click.option(
+    "--drop-missing",
+    is_flag=True,
+    help="Decide nothing about rows that lack a value: their cells stay empty.",
+)
+@file_options
+@json_options
+def command(
+    policy: str,
+    data: str,
+    out: Path,
+    seed: int,
+    group: str | None,
+    unseen: Unseen,
+    drop_missing: bool,
+    reading: FileOptions,
+    document: str | Path | None,
+) -> None:
     """Decide about new people by a policy of `evenhand solve --out`.
 
     Columns are found by name, in any order; numbers, dates and categories are read as in the table
-    that the policy was made with, which the policy file says. What does not fit is refused.
+    that the policy was made with, which the policy file says. What does not fit is an error.
 
     \b
     Example
@@ -83,17 +98,16 @@ def command(policy: str, data: str, out: Path, document: str | None, **options: 
     from evenhand.evaluation import PolicyFile
 
     file = PolicyFile.read(policy)
-    frame = read_frame(data, **{**file.reading, **file_reading(options)})
+    frame = read_frame(data, **{**file.reading, **reading.given()})
     if Path(data).resolve() == out.resolve():
         raise InvalidInput(f"--out {out} is the table itself.", hint="name another file.")
-    drop = options["drop_missing"]
-    group, known = groups_of(file, frame, options["group"], drop, options["unseen"])
-    ready = prepare(frame.where(known), file.recipe, drop_missing=drop, unseen=options["unseen"])
+    groups, known = groups_of(file, frame, group, drop_missing, unseen)
+    ready = prepare(frame.where(known), file.recipe, drop_missing=drop_missing, unseen=unseen)
     complete = known.copy()
     complete[known] = ready.complete
-    group = None if group is None else group[complete]
-    chance = file.policy.acceptance(ready.features, group)
-    accepted = np.random.default_rng(options["seed"]).random(len(chance)) < chance
+    groups = None if groups is None else groups[complete]
+    chance = file.policy.acceptance(ready.features, groups)
+    accepted = np.random.default_rng(seed).random(len(chance)) < chance
     names = write_decisions(frame, complete, chance, accepted, out)
     figures = {
         "policy": file.source,
@@ -102,26 +116,26 @@ def command(policy: str, data: str, out: Path, document: str | None, **options: 
         "decided": len(chance),
         "accepted": int(accepted.sum()),
         "expected_accepted": float(chance.sum()),
-        "seed": options["seed"],
+        "seed": seed,
         "columns": list(names),
-        "notes": [*frame.notes, *ready.notes],
+        "notes": [str(note) for note in (*frame.notes, *ready.notes)],
         "out": str(out),
     }
     if emit(document, figures):
         return
     screen = console()
     screen.print(heading(f"{frame.source}: {len(frame):,} people, policy {file.source}"))
-    show_lines(screen, [f"  note: {note}" for note in (*frame.notes, *ready.notes)])
+    show_lines(screen, [f"  note: {note_text(note)}" for note in (*frame.notes, *ready.notes)])
     lines = [
         f"  decided about {len(chance):,}: {int(accepted.sum()):,} accepted "
-        f"(expected {chance.sum():,.1f}), seed {options['seed']}",
+        f"(expected {chance.sum():,.1f}), seed {seed}",
         f"\nDecisions: {out} (columns {names[0]} and {names[1]} are new)",
     ]
     show_lines(screen, lines)
 
 
 def groups_of(
-    file: "PolicyFile", frame: Frame, name: str | None, drop: bool, unseen: str
+    file: "PolicyFile", frame: Frame, name: str | None, drop: bool, unseen: Unseen
 ) -> "tuple[GroupArray | None, BoolArray]":
     """The groups, where the policy may look at them, and who has one."""
     if not file.uses_group:
@@ -172,35 +186,55 @@ def write_decisions(
 # evenhand test
 
 
-@click.command(
-    "test",
-    params=[
-        click.Argument(["policy"], metavar="POLICY.JSON"),
-        click.Argument(["data"], metavar="HOLDOUT"),
-        option("--label COL", "Column with the outcome.  [as in POLICY]"),
-        option("--good VALUE", "The good outcome.  [as in POLICY]"),
-        option("--bad A,B", "The bad outcomes, if several."),
-        option("--group COL", "Column with the group.  [as in POLICY]"),
-        option("--groups A,B", "Keep only the rows of these groups."),
-        option(
-            "--rate",
-            "What to measure; may be given several times.",
-            RATE_NAME,
-            multiple=True,
-            default=("fpr", "fnr", "selection"),
-        ),
-        option("--limit", "The limit of the gap.  [as in POLICY]", float),
-        option(
-            "--delta", "All intervals hold at once with probability 1 - delta.", float, default=0.05
-        ),
-        UNSEEN,
-        flag("--drop-missing", "Leave out rows that lack a value or a group."),
-        flag("--drop-unlabelled", "Leave out people without an outcome."),
-        *FILE_OPTIONS,
-        JSON_OPTION,
-    ],
+@click.command("test")
+@click.argument("policy", metavar="POLICY.JSON")
+@click.argument("data", metavar="HOLDOUT")
+@click.option("--label", metavar="COL", help="Column with the outcome.  [as in POLICY]")
+@click.option("--good", metavar="VALUE", help="The good outcome.  [as in POLICY]")
+@click.option("--bad", metavar="A,B", type=COMMA_LIST, help="The bad outcomes, if several.")
+@click.option("--group", metavar="COL", help="Column with the group.  [as in POLICY]")
+@click.option(
+    "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
-def test(policy: str, data: str, document: str | None, **options: Any) -> None:
+@click.option(
+    "--rate",
+    "rates",
+    type=RATE_NAME,
+    multiple=True,
+    default=("fpr", "fnr", "selection"),
+    help="What to measure; may be given several times.",
+)
+@click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
+@click.option(
+    "--delta",
+    type=float,
+    default=0.05,
+    help="All intervals hold at once with probability 1 - delta.",
+)
+@unseen_option
+@click.option("--drop-missing", is_flag=True, help="Leave out rows that lack a value or a group.")
+@click.option("--drop-unlabelled", is_flag=True, help="Leave out people without an outcome.")
+@gate_options
+@file_options
+@json_options
+def test(
+    policy: str,
+    data: str,
+    label: str | None,
+    good: str | None,
+    bad: tuple[str, ...] | None,
+    group: str | None,
+    groups: tuple[str, ...] | None,
+    rates: tuple[str, ...],
+    limit: float | None,
+    delta: float,
+    unseen: Unseen,
+    drop_missing: bool,
+    drop_unlabelled: bool,
+    gating: Gating,
+    reading: FileOptions,
+    document: str | Path | None,
+) -> None:
     """Test a policy of `evenhand solve --out` on people whose outcomes are all known.
 
     Rates, gaps and cost come with exact intervals, which hold if these people had no part in
@@ -220,63 +254,102 @@ def test(policy: str, data: str, document: str | None, **options: Any) -> None:
     from evenhand.evaluation import PolicyFile, measure_policy
 
     file = PolicyFile.read(policy)
-    people, source, notes = read_people(file, data, options)
-    limit = options["limit"] if options["limit"] is not None else file.document.get("limit", 0.05)
-    rates = tuple(dict.fromkeys(options["rate"]))
-    measured = measure_policy(
-        file.policy, people, rates=rates, prices=file.prices, failure_probability=options["delta"]
+    people, source, notes = read_people(
+        file,
+        data,
+        reading,
+        label=label,
+        good=good,
+        bad=bad or (),
+        group=group,
+        groups=groups or (),
+        unseen=unseen,
+        drop_missing=drop_missing,
+        drop_unlabelled=drop_unlabelled,
     )
-    if emit(document, test_document(file, measured, limit, source, notes)):
-        return
-    screen = console()
-    screen.print(heading(f"{source}: {measured.people:,} people, policy {file.source}"))
-    show_lines(screen, [f"  note: {note}" for note in notes])
-    show_test(screen, file, measured, limit)
+    if limit is None:
+        limit = float(file.document.get("limit", 0.05))
+    opened = gating.open(delta, data, policy)
+    measured = measure_policy(
+        file.policy,
+        people,
+        rates=tuple(dict.fromkeys(rates)),
+        prices=file.prices,
+        delta=opened.delta,
+    )
+    limited = set(file.document.get("limited_rates", ["FPR"]))
+    kept = tuple(rate for rate in measured.rates if rate.symbol in limited)
+    result = opened.judge(replace(measured, rates=kept), limit)
+    figures = test_document(file, measured, limit, source, notes)
+    if result is not None:
+        figures["gate"] = result.to_json()
+    if not emit(document, figures):
+        screen = console()
+        screen.print(heading(f"{source}: {measured.people:,} people, policy {file.source}"))
+        show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+        show_test(screen, file, measured, limit)
+    leave(result, quiet=document == "-")
 
 
 def read_people(
-    file: "PolicyFile", data: str, options: Params
-) -> tuple[LabelledSample, str, list[str]]:
+    file: "PolicyFile",
+    data: str,
+    reading: FileOptions,
+    *,
+    label: str | None,
+    good: str | None,
+    bad: tuple[str, ...],
+    group: str | None,
+    groups: tuple[str, ...],
+    unseen: Unseen,
+    drop_missing: bool,
+    drop_unlabelled: bool,
+) -> tuple[LabelledSample, str, list[Note]]:
     """The new people as the policy sees them, the table's name, and what was done to it."""
-    label, by = str(options["label"] or file.label or ""), str(options["group"] or file.group or "")
+    if not good:  # the policy file knows the good outcome of its own label alone
+        good = file.good if label is None else None
+    label = label or file.label or ""
+    by = group or file.group or ""
     for name, value in (("label", label), ("group", by)):
         if not value:
             raise InvalidInput(
-                f"{file.source} does not name the {name}.", hint=f"add --{name} COL."
+                f"{file.source} does not name the {name}.", hint=f"add --{name} COL.", argument=name
             )
-    reading = {**file.reading, **file_reading(options)}
-    frame, _ = read_frame(data, **reading).with_joined(by, [label, by])
+    how = {**file.reading, **reading.given()}
+    frame, _ = read_frame(data, **how).with_joined(by, [label, by])
     notes = list(frame.notes)
-    frame = chosen_groups(frame, by, split(options["groups"]))
-    for gaps, what, dropped in (
-        (frame[label].missing, f"the outcome {label!r}", "--drop-unlabelled"),
-        (frame[by].missing, f"the group {by!r}", "--drop-missing"),
-    ):
-        if gaps.any() and not options[dropped[2:].replace("-", "_")]:
-            raise InvalidInput(
-                f"{frame.source}: {what} is missing in {gaps.sum():,} of {len(gaps):,} rows.",
-                hint=f"fill it in, or leave these rows out with {dropped}. If outcomes are known "
-                "for accepted people only, see evenhand measure and evenhand evaluate.",
-            )
-    frame = frame.where(~(frame[label].missing | frame[by].missing))
-    good = options["good"] or (file.good if options["label"] is None else None)
+    frame = chosen_groups(frame, by, groups)
+    unlabelled = frame[label].missing
+    if unlabelled.any() and not drop_unlabelled:
+        raise _missing(frame, unlabelled, f"the outcome {label!r}", "--drop-unlabelled")
+    ungrouped = frame[by].missing
+    if ungrouped.any() and not drop_missing:
+        raise _missing(frame, ungrouped, f"the group {by!r}", "--drop-missing")
+    frame = frame.where(~(unlabelled | ungrouped))
     if not len(frame):
         raise InvalidInput(f"{data} has no person with an outcome and a group.")
-    ready = prepare(
-        frame, file.recipe, drop_missing=options["drop_missing"], unseen=options["unseen"]
-    )
+    ready = prepare(frame, file.recipe, drop_missing=drop_missing, unseen=unseen)
     kept = frame.where(ready.complete)
-    signs, _ = two_values(kept, label, good, split(options["bad"]))
-    groups = file.spelled(str(text) for text in group_texts(kept, by, notes))
-    absent = [name for name in file.groups if name not in groups] if by == file.group else []
+    signs, _ = two_values(kept, label, good, bad)
+    spelled = file.spelled(str(text) for text in group_texts(kept, by, notes))
+    absent = [name for name in file.groups if name not in spelled] if by == file.group else []
     if absent:
-        notes.append(f"nobody here is of the group {listed(absent)}: no gap to it is tested")
-    sample = LabelledSample(ready.features, np.array(groups), signs.astype(np.int64))
+        text = f"nobody here is of the group {listed(absent)}: no gap to it is tested"
+        notes.append(Note("absent group", text, group))
+    sample = LabelledSample(ready.features, np.array(spelled), signs.astype(np.int64))
     return sample, frame.source, [*notes, *ready.notes]
 
 
+def _missing(frame: Frame, gaps: "BoolArray", what: str, option: str) -> InvalidInput:
+    return InvalidInput(
+        f"{frame.source}: {what} is missing in {gaps.sum():,} of {len(gaps):,} rows.",
+        hint=f"fill it in, or leave these rows out with {option}. If outcomes are known "
+        "for accepted people only, see evenhand measure and evenhand evaluate.",
+    )
+
+
 def test_document(
-    file: "PolicyFile", measured: "PolicyMeasurement", limit: float, source: str, notes: list[str]
+    file: "PolicyFile", measured: "Measurement", limit: float, source: str, notes: list[Note]
 ) -> Json:
     """The answer as a document."""
     limited = file.document.get("limited_rates", ["FPR"])
@@ -288,18 +361,16 @@ def test_document(
         "verdicts": {s: measured.verdict(s, limit) for s in limited if s in known},
         **measured.to_json(),
         "cost_when_chosen": file.document.get("cost_per_person"),
-        "notes": notes,
+        "notes": [str(note) for note in notes],
     }
 
 
-def show_test(
-    screen: "Console", file: "PolicyFile", measured: "PolicyMeasurement", limit: float
-) -> None:
+def show_test(screen: "Console", file: "PolicyFile", measured: "Measurement", limit: float) -> None:
     """Rates with intervals, the gap against its limit, and the cost beside the old one."""
     from evenhand.cli.measure import show_rate
 
     limited = file.document.get("limited_rates", ["FPR"])
-    sure = 1 - measured.failure_probability
+    sure = 1 - measured.delta
     said = {
         "within": f"within the limit of {limit:g}, with probability {sure:g}",
         "above": f"ABOVE the limit of {limit:g}, with probability {sure:g}",
@@ -323,7 +394,8 @@ def show_test(
     show_lines(
         screen,
         [
-            f"\nAll intervals hold at once with probability {sure:g} for the population that these",
-            "people were drawn from independently, if none of them helped to choose the policy.",
+            f"\nAll gaps hold at once with probability {sure:g} for the population that these",
+            "people were drawn from independently, if none of them helped to choose the policy;",
+            "so do all rates of single groups, and the cost, as statements of their own.",
         ],
     )

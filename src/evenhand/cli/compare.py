@@ -3,16 +3,16 @@ report.
 """
 
 import os
-import shlex
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, POSITIVE, command_words, flag, option
+from evenhand.cli.options import FOLDER, NATURAL, POSITIVE, command_line, json_options
 from evenhand.cli.show import console, emit, grid, heading, progress, show_lines, write_json
-from evenhand.cli.simulate import PLAY_OPTIONS, Play
+from evenhand.cli.simulate import Play, play_options
 from evenhand.contracts import Environment, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
@@ -22,38 +22,50 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.learners import CertifiedLearner
-    from evenhand.simulate import Comparison, PromiseCost, Tradeoff
+    from evenhand.simulation import Comparison, GuaranteeCost, Tradeoff
 
 
-@click.command(
-    "compare",
-    params=[
-        option(
-            "--learner learners NAME[:K=V,...]",
-            "A learner, with options after a colon; repeat it.  [default: eight of them]",
-            multiple=True,
-        ),
-        *PLAY_OPTIONS,
-        option("--seeds", "How many runs each learner gets.", POSITIVE, default=20),
-        option("--first-seed", "The seed of the first run.", NATURAL, default=0),
-        option(
-            "--jobs N",
-            "Processes; the results do not depend on it.  [default: one per core]",
-            POSITIVE,
-        ),
-        flag(
-            "--tradeoff", "Also measure what longer exploration buys, from rounds/10 to 10 rounds."
-        ),
-        option(
-            "--out DIR",
-            "Folder for report.html, results.json and the figures; created if need be.",
-            FOLDER,
-            default=Path("evenhand-compare"),
-        ),
-        JSON_OPTION,
-    ],
+@click.command("compare")
+@click.option(
+    "--learner",
+    "learners",
+    metavar="NAME[:K=V,...]",
+    multiple=True,
+    help="A learner, with options after a colon; repeat it.  [default: eight of them]",
 )
-def command(document: str | None, **options: Any) -> None:
+@play_options
+@click.option("--seeds", type=POSITIVE, default=20, help="How many runs each learner gets.")
+@click.option("--first-seed", type=NATURAL, default=0, help="The seed of the first run.")
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=POSITIVE,
+    help="Processes; the results do not depend on it.  [default: one per core]",
+)
+@click.option(
+    "--tradeoff",
+    is_flag=True,
+    help="Also measure what longer exploration buys, from rounds/10 to 10 rounds, and draw the "
+    "lower bound beside it.",
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=FOLDER,
+    default=Path("evenhand-compare"),
+    help="Folder for report.html, results.json and the figures; created if need be.",
+)
+@json_options
+def command(
+    learners: tuple[str, ...],
+    play: Play,
+    seeds: int,
+    first_seed: int,
+    jobs: int | None,
+    tradeoff: bool,
+    out: Path,
+    document: str | Path | None,
+) -> None:
     """Compare learners on a population whose truth is known.
 
     Prints a table and writes a report: one HTML page that works offline, the figures as SVG, and
@@ -71,19 +83,28 @@ def command(document: str | None, **options: Any) -> None:
       random       100 contexts, 204 noisy rules: seed, contexts, hypotheses
       thresholds   a score in bins, one threshold per group: bins, cuts
       lower-bound  section 4 of the paper: which (1 or 2), gap (at most 1/16)
-      hard         losses T^(-1/4) apart: horizon, scale; meant for --allowed-gap 1
+      hard         losses T^(-1/4) apart: horizon, scale; meant for --limit 1
       scores       one continuous score, played person by person
 
     \b
     Learners (options after a colon: two-phase:estimator=two-sided,bound=dkw)
-      two-phase                 the paper: estimator, schedule, bound, reading, exploration_rounds,
+      two-phase                 the paper: estimator, schedule, bound, slack_rule, method,
+                                oracle_tolerance, epochs, exploration_rounds,
                                 tradeoff_exponent
-      certified                 no exploration phase, beyond the paper: bound, audit_rate
+      as-printed                the paper to the letter, with its constants: method, epochs,
+                                schedule, tradeoff_exponent
+      certified                 no exploration phase, beyond the paper: bound, audit_rate,
+                                audit_budget, accept_at_most, accept_at_least
       explore-then-commit       explores T^(2/3) rounds: the same options, same_exploration
       explore-then-commit-same  explores as long as two-phase does: the same options
-      exp4                      exponential weights on a net of fair pairs: the same options, grid
+      exp4                      exponential weights on a net of fair pairs: the same options,
+                                grid, growth
+      paired-rounds             exploration and exp4 in turns: the same options, grid
       unconstrained             the bandit without a limit: first_rounds
       fair-on-gathered          a limit on the gathered labels only: first_rounds
+      inverse-gap               SquareCB within the fair set: options of two-phase but estimator
+      exp4-at                   exp4 that explores accepts alone, Raman et al. 2024: options of
+                                two-phase but estimator and schedule; grid, growth
       semi-logistic             Kilbertus et al. 2020, with a fairness penalty
       explore-exploit           Keswani et al. 2024
       vw-epsilon-greedy         Vowpal Wabbit (the extra vw)
@@ -91,25 +112,30 @@ def command(document: str | None, **options: Any) -> None:
       accept-all, uniform       no learning
     """
     from evenhand.report.drawing import require
-    from evenhand.simulate.named import COMPARED
+    from evenhand.simulation.named import COMPARED
 
     require("matplotlib", "jinja2")  # before hours are spent on playing
-    own = {name: options.pop(name) for name in ("seeds", "first_seed", "tradeoff", "out")}
-    own["learners"] = tuple(options.pop("learners")) or COMPARED
-    own["jobs"] = options.pop("jobs") or os.cpu_count() or 1
-    asked, out = CompareRequest(play=Play(**options), **own), console()
+    asked = CompareRequest(
+        play=play,
+        learners=learners or COMPARED,
+        seeds=seeds,
+        first_seed=first_seed,
+        jobs=jobs or os.cpu_count() or 1,
+        tradeoff=tradeoff,
+        out=out,
+    )
     if any(name.startswith("vw-") for name in asked.learners):
         require("vowpalwabbit")
     comparison, traded = run(asked)
-    if document != "-":
-        show_comparison(out, comparison)
-        if traded is not None:
-            show_tradeoff(out, traded)
-    costs = promise_costs(asked)
+    screen = console(quiet=document == "-")
+    show_comparison(screen, comparison)
+    if traded is not None:
+        show_tradeoff(screen, traded)
+    costs = guarantee_costs(asked)
     write(asked, comparison, traded, costs)
-    if emit(document, compare_document(asked, comparison, traded, costs)):
+    if emit(document, compare_document(comparison, traded, costs)):
         return
-    out.print(f"\nReport: {asked.out / 'report.html'}", markup=False, soft_wrap=True)
+    screen.print(f"\nReport: {asked.out / 'report.html'}", markup=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -129,22 +155,11 @@ class CompareRequest:
         """The seeds of the runs."""
         return range(self.first_seed, self.first_seed + self.seeds)
 
-    @property
-    def command(self) -> str:
-        """What to type to get the same results."""
-        play = {**vars(self.play), "env_option": self.play.env_options}
-        always = ("environment", "env_option", "allowed_gap", "comparator_gap", "delta")
-        words = command_words(play, dict.fromkeys((*always, "regret_gap")))
-        words += command_words(play, {"rate": "fpr", "engine": "auto", "rounds": None})
-        words += command_words({"learner": self.learners}, {"learner": None})
-        words += command_words(vars(self), {"seeds": None, "first_seed": 0, "tradeoff": False})
-        return shlex.join(["evenhand", "compare", *words])
-
 
 def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
     """Play all runs, with a bar on stderr."""
-    from evenhand.simulate import compare
-    from evenhand.simulate.named import make_learner
+    from evenhand.simulation import compare
+    from evenhand.simulation.named import make_learner
 
     twice = sorted({name for name in asked.learners if asked.learners.count(name) > 1})
     if twice:
@@ -163,8 +178,8 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
             world,
             play.rounds,
             asked.all_seeds,
-            promise=play.allowed_gap,
-            failure_probability=play.delta,
+            limit=play.limit,
+            delta=play.delta,
             regret_gap=play.regret_to,
             engine=play.engine,
             jobs=asked.jobs,
@@ -175,10 +190,11 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
 
 def trade_off(asked: CompareRequest, world: Environment) -> "Tradeoff":
     """What longer exploration buys, with a bar on stderr."""
-    from evenhand.simulate import tradeoff
-    from evenhand.simulate.compare import EXPONENTS, HORIZONS
+    from evenhand.simulation import tradeoff
+    from evenhand.simulation.comparison import EXPONENTS, HORIZONS
 
-    play, setting = asked.play, asked.play.setting(world)
+    play = asked.play
+    setting = play.setting(world)
     with progress("runs of the trade-off", len(EXPONENTS) * HORIZONS * asked.seeds) as count:
         return tradeoff(
             world,
@@ -187,20 +203,20 @@ def trade_off(asked: CompareRequest, world: Environment) -> "Tradeoff":
             play.rounds,
             asked.all_seeds,
             comparator_gap=play.comparator_gap,
-            failure_probability=setting.failure_probability,
+            delta=setting.delta,
             jobs=asked.jobs,
             progress=count,
         )
 
 
-def promise_costs(asked: CompareRequest) -> "PromiseCost | None":
-    """The cost of the promise over a grid of limits, where a certified learner is compared on a
+def guarantee_costs(asked: CompareRequest) -> "GuaranteeCost | None":
+    """What the guarantee costs over a grid of limits, where a certified learner is compared on a
     discrete population.
     """
     from evenhand.environments import Discrete
-    from evenhand.simulate import promise_cost
-    from evenhand.simulate.compare import LIMITS, MOST_SEEDS
-    from evenhand.simulate.named import make_learner, split_options
+    from evenhand.simulation import guarantee_cost
+    from evenhand.simulation.comparison import LIMITS, MOST_SEEDS
+    from evenhand.simulation.named import make_learner, split_options
 
     name = next((one for one in asked.learners if split_options(one)[0] == "certified"), None)
     world = asked.play.world()
@@ -208,13 +224,13 @@ def promise_costs(asked: CompareRequest) -> "PromiseCost | None":
         return None
     setting = asked.play.setting(world)
     certified = [
-        cast("CertifiedLearner", make_learner(name, replace(setting, allowed_gap=limit)))
-        for limit in sorted({*LIMITS, asked.play.allowed_gap})
+        cast("CertifiedLearner", make_learner(name, replace(setting, limit=limit)))
+        for limit in sorted({*LIMITS, asked.play.limit})
     ]
-    total, rounds = len(certified) * min(asked.seeds, MOST_SEEDS), asked.play.rounds
-    with progress("runs for the cost of the promise", total) as count:
-        return promise_cost(
-            certified, world, rounds, asked.all_seeds, jobs=asked.jobs, progress=count
+    total = len(certified) * min(asked.seeds, MOST_SEEDS)
+    with progress("runs for the cost of the guarantee", total) as count:
+        return guarantee_cost(
+            certified, world, asked.play.rounds, asked.all_seeds, jobs=asked.jobs, progress=count
         )
 
 
@@ -229,7 +245,7 @@ def show_comparison(out: "Console", comparison: "Comparison") -> None:
         mark = "[bold red]{}[/]" if row.runs_above else "{}"
         table.add_row(
             row.name.replace("[", "\\["),
-            "yes" if row.promised else "no",
+            "yes" if row.guaranteed else "no",
             f"{row.regret:,.0f}{error}",
             mark.format(f"{row.worst_gap:.3f}"),
             mark.format(f"{row.runs_above}/{row.runs}"),
@@ -238,15 +254,14 @@ def show_comparison(out: "Console", comparison: "Comparison") -> None:
             f"{row.oracle_calls:,.0f}",
             f"{row.seconds:.2f}",
         )
-    runs, promise = len(comparison.seeds), comparison.promise
-    out.print(
-        heading(f"{name}: {comparison.rounds:,} rounds, {runs} runs each, promise {promise:g}")
-    )
+    runs = len(comparison.seeds)
+    limit = comparison.limit
+    out.print(heading(f"{name}: {comparison.rounds:,} rounds, {runs} runs each, limit {limit:g}"))
     out.print(table)
-    sure = 1 - comparison.failure_probability
+    sure = 1 - comparison.delta
     explained = (
         f"Regret: errors beyond the best policy with a gap of at most {comparison.regret_gap:g} ± "
-        "one standard error. Certified: the promise holds for every policy with probability "
+        "one standard error. Certified: the limit holds for every policy with probability "
         f"{sure:g}, under the assumptions of the bound."
     )
     show_lines(out, [explained], style="dim")
@@ -260,27 +275,32 @@ def show_tradeoff(out: "Console", traded: "Tradeoff") -> None:
     """The slopes."""
     out.print(heading("\nWhat exploring T^(2 alpha) rounds buys"))
     for row, exponent in enumerate(traded.exponents):
-        gap, cost = traded.slope(row, "excess_gap"), traded.slope(row, "cost")
+        gap = traded.slope(row, "excess_gap")
+        cost = traded.slope(row, "cost")
         bought = f"excess gap ~ T^{gap:+.2f} (theory {-exponent:+.2f})"
         paid = f"cost ~ T^{cost:+.2f} (theory {2 * exponent:+.2f})"
         out.print(f"  alpha {exponent:.3f}: {bought}, {paid}")
+    smallest = float(traded.excess_gap.min())
+    least = traded.least_cost(smallest)
+    if isfinite(least):
+        about = "on the instance of section 4 (theorem 4.1)"
+        out.print(f"  no learner pays less than {least:.3g} for a gap of {smallest:.3g} {about}")
 
 
 def compare_document(
-    asked: CompareRequest,
     comparison: "Comparison",
     traded: "Tradeoff | None",
-    cost: "PromiseCost | None",
+    cost: "GuaranteeCost | None",
 ) -> Json:
     """What results.json holds."""
     from evenhand import __version__
 
     return {
         "evenhand": __version__,
-        "command": asked.command,
+        "command": command_line(),
         "comparison": comparison.to_json(),
         "tradeoff": None if traded is None else traded.to_json(),
-        "promise_cost": None if cost is None else cost.to_json(),
+        "guarantee_cost": None if cost is None else cost.to_json(),
     }
 
 
@@ -288,7 +308,7 @@ def write(
     asked: CompareRequest,
     comparison: "Comparison",
     traded: "Tradeoff | None",
-    cost: "PromiseCost | None" = None,
+    cost: "GuaranteeCost | None" = None,
 ) -> None:
     """results.json, the figures, and report.html.
 
@@ -296,9 +316,9 @@ def write(
     """
     from evenhand import __version__
     from evenhand import report as drawn
-    from evenhand.simulate.named import describe_learner
+    from evenhand.simulation.named import describe_learner
 
-    document = compare_document(asked, comparison, traded, cost)
+    document = compare_document(comparison, traded, cost)
     write_json(asked.out / "results.json", document, indent=None)
     for name, figure in figures(comparison, traded, cost).items():
         drawn.save_figure(figure, asked.out / name)
@@ -307,17 +327,17 @@ def write(
         about={name: describe_learner(name) for name in asked.learners},
         facts=facts(asked, comparison.optimum),
         rate=RATES[asked.play.rate].name,
-        command=asked.command,
+        command=command_line(),
         version=__version__,
         results="results.json",
         tradeoff=traded,
-        promise_cost=cost,
+        guarantee_cost=cost,
     )
     (asked.out / "report.html").write_text(drawn.page(report), encoding="utf-8")
 
 
 def figures(
-    comparison: "Comparison", traded: "Tradeoff | None", cost: "PromiseCost | None"
+    comparison: "Comparison", traded: "Tradeoff | None", cost: "GuaranteeCost | None"
 ) -> "dict[str, Figure]":
     """The figures of the report, by the names of their files."""
     from evenhand import report as drawn
@@ -333,22 +353,23 @@ def figures(
         drawings["certified.svg"] = drawn.certified_figure(comparison, certified)
         drawings["in-sample.svg"] = drawn.in_sample_figure(comparison, certified)
     if cost is not None:
-        drawings["promise-cost.svg"] = drawn.promise_cost_figure(cost)
+        drawings["guarantee-cost.svg"] = drawn.guarantee_cost_figure(cost)
     return drawings
 
 
 def facts(asked: CompareRequest, optimum: float) -> dict[str, str]:
     """What the reader of the report must know, by heading."""
-    from evenhand.simulate.named import POPULATIONS
+    from evenhand.simulation.named import POPULATIONS
 
     play = asked.play
-    rate, options = RATES[play.rate].name, f" ({', '.join(play.env_options)})"
+    rate = RATES[play.rate].name
+    options = f" ({', '.join(play.env_options)})"
     return {
         "Population": f"{play.environment}{options if play.env_options else ''}. "
         f"{POPULATIONS[play.environment].text}",
         "Protocol": f"{play.rounds:,} people arrive one after another. The label of a rejected "
         "person is never shown to the learner.",
-        "Promise": f"gap in {rate} of at most \u03b3\u2032 = {play.allowed_gap:g} in every round, "
+        "Guarantee": f"gap in {rate} of at most \u03b3\u2032 = {play.limit:g} in every round, "
         f"with probability {1 - play.delta:g}",
         "Competing with": f"policies whose gap is at most \u03b3 = {play.comparator_gap:g}; regret "
         f"is measured at {play.regret_to:g}",

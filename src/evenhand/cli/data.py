@@ -1,10 +1,13 @@
 """`evenhand data`: the tables that evenhand knows by name, and what there is to know about each."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.options import JSON_OPTION, MEANING_OPTIONS, column_meaning, option
+from evenhand.cli.messages import note_text, warning_text
+from evenhand.cli.options import ColumnOptions, column_options, json_options
 from evenhand.cli.show import console, emit, grid
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ MOST_NAMES = 12
 
 @click.group("data")
 def command() -> None:
-    """Real tables: list them, fetch them, look at them.
+    """Real tables: list them, get them, show them.
 
     Published tables are read out of Python wheels that are downloaded once, checked, and never
     installed. `lending` is built in.
@@ -31,8 +34,9 @@ def command() -> None:
     """
 
 
-@command.command("list", params=[JSON_OPTION])
-def list_tables(document: str | None) -> None:
+@command.command("list")
+@json_options
+def list_tables(document: str | Path | None) -> None:
     """All tables that are known by name."""
     from evenhand.tables import TABLES
 
@@ -48,9 +52,11 @@ def list_tables(document: str | None) -> None:
     console().print(table)
 
 
-@command.command("get", params=[click.Argument(["names"], nargs=-1, required=True), JSON_OPTION])
-def get(names: tuple[str, ...], document: str | None) -> None:
-    """Fetch tables into the cache; "all" fetches every one."""
+@command.command("get")
+@click.argument("names", nargs=-1, required=True)
+@json_options
+def get(names: tuple[str, ...], document: str | Path | None) -> None:
+    """Get tables into the cache; "all" gets every one."""
     from evenhand.tables import TABLES, cache_folder, read_table
 
     sizes = {}
@@ -64,65 +70,85 @@ def get(names: tuple[str, ...], document: str | None) -> None:
     click.echo(f"kept in {cache_folder()}")
 
 
-@command.command(
-    "show",
-    params=[
-        click.Argument(["name"]),
-        option("--by COL", "Another grouping, where a published table has one."),
-        *MEANING_OPTIONS,
-        JSON_OPTION,
-    ],
-)
-def show(name: str, by: str | None, document: str | None, **options: Any) -> None:
-    """One table: its groups and base rates, where it comes from, and what one must know before
-    using it.
+@command.command("show")
+@click.argument("name")
+@click.option("--by", metavar="COL", help="Another grouping, where a published table has one.")
+@column_options
+@json_options
+def show(name: str, by: str | None, columns: ColumnOptions, document: str | Path | None) -> None:
+    """One table: its groups and base rates, where it comes from, and what to know before using it.
 
     NAME is a known table, the path of a description (.toml), or a file of rows together with
     --label and --group.
     """
-    from evenhand.tables import TABLES, describe, misleading, read_table
+    from evenhand.tables import TABLES, data_warnings, describe, read_table
 
-    meaning = column_meaning(options) | ({} if by is None else {"group": by})
+    meaning = columns.given()
+    if by is not None:
+        meaning["group"] = by
     table = read_table(name, **meaning).encoded()
     described = describe(name, **meaning)
-    told = about(table, TABLES[name] if described is None else None, described)
-    warnings = misleading(table)
+    known = about(table, TABLES[name] if described is None else None, described)
+    warnings = data_warnings(table)
     figures = {
         "people": len(table),
         "columns": list(table.names),
         "groups": [vars(one) for one in table.figures],
-        "notes": list(table.notes),
+        "notes": [str(note) for note in table.notes],
         "warnings": [vars(one) for one in warnings],
-        "about": told,
+        "about": [*known.facts, *known.remarks],
     }
     if emit(document, figures):
         return
-    for line in [*told, *(f"WARNING: {one.text}." for one in warnings)]:
+    for line in [
+        *known.facts,
+        *known.remarks,
+        *(f"WARNING: {warning_text(one)}." for one in warnings),
+    ]:
         click.echo(line)
+
+
+@dataclass(frozen=True)
+class TableText:
+    """What is known about a table: its facts, and what to beware of (caveats and notes)."""
+
+    facts: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The facts together, and each remark alone."""
+        return [" ".join(self.facts), *self.remarks]
 
 
 def about(
     table: "Table", entry: "PublishedTable | None" = None, described: "Description | None" = None
-) -> list[str]:
-    """The facts of a table, line by line."""
+) -> TableText:
+    """What is known about a table, sentence by sentence."""
     more = len(table.names) - MOST_NAMES
     shown = ", ".join(table.names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-    lines = [
+    facts = [
         f"{len(table):,} people, {table.features.shape[1]} columns a decision may use: {shown}."
     ]
+    remarks = []
     if entry is not None:
-        lines.insert(0, f"{entry.title}: {entry.decision}; the good outcome is: {entry.good}.")
-        lines += [f"Licence: {entry.licence}.", f"Caveat: {entry.caveat}"]
-        lines += [
+        facts.insert(0, f"{entry.title}: {entry.decision}; the good outcome is: {entry.good}.")
+        facts.append(f"Licence: {entry.licence}.")
+        remarks.append(f"Caveat: {entry.caveat}")
+        facts += [
             f"From {source.member} in {source.package} {source.version}." for source in entry.files
         ]
     if described is not None:
-        lines = [f"{described.title}."] * bool(described.title) + lines
-        texts = {"Licence": described.licence, "Caveat": described.caveat}
-        lines += [f"{key}: {text}" for key, text in texts.items() if text]
-    lines += [
+        if described.title:
+            facts.insert(0, f"{described.title}.")
+        if described.licence:
+            facts.append(f"Licence: {described.licence}")
+        if described.caveat:
+            remarks.append(f"Caveat: {described.caveat}")
+    facts += [
         f"Group {figures.group}: {figures.people:,} people ({figures.share:.1%}), "
         f"{figures.good_rate:.1%} with the good outcome."
         for figures in table.figures
     ]
-    return lines + [f"Note: {note}." for note in table.notes]
+    remarks += [f"Note: {note_text(note)}." for note in table.notes]
+    return TableText(tuple(facts), tuple(remarks))

@@ -1,4 +1,4 @@
-"""`evenhand demo`: a first look, told as a story on the built-in lending table.
+"""`evenhand demo`: a first look, in six parts on the built-in lending table.
 
 The table, `data/lending.csv`, holds 1,200 invented loans with a known recipe, `make_lending_table`
 with seed 2019; nobody real is in it:
@@ -25,19 +25,22 @@ from typing import TYPE_CHECKING
 import click
 
 from evenhand.cli import show
-from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, TableProblem, option, table_problem
+from evenhand.cli.options import FOLDER, NATURAL, ColumnOptions, json_options
+from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.faircsc import FairSolution, Frontier
-    from evenhand.simulate import Trail
+    from evenhand.simulation import RunRecord
 
 LIMIT = 0.05
-SURE, ROUNDS, SEED = 0.95, 50_000, 2019
-"""The life of the certified learner in the last part."""
-PROMISE = 0.15
+DELTA = 0.05
+ROUNDS = 50_000
+SEED = 2019
+"""The run of the certified learner in the fifth part."""
+COMPARED_LIMIT = 0.15
 LEARNERS = (
     "certified",
     "two-phase",
@@ -47,7 +50,7 @@ LEARNERS = (
     "fair-on-gathered",
     "accept-all",
 )
-"""Who meets the applicants of the fourth part, and with which promise."""
+"""The learners of the fourth part, and their limit."""
 COLUMNS = (
     "income",
     "credit_score",
@@ -57,7 +60,9 @@ COLUMNS = (
     "group",
     "repaid",
 )
-LABEL, GOOD, GROUP = "repaid", "yes", "group"
+LABEL = "repaid"
+GOOD = "yes"
+GROUP = "group"
 TRY = (
     "evenhand solve {table} --rate fpr --rate fnr --limit 0.1",
     "evenhand frontier {table} --class linear --out linear.png",
@@ -91,7 +96,8 @@ def make_lending_table(seed: int = 2019, rows: int = 1200) -> str:
         rng.gamma(2, 3.2, rows) * np.exp(0.18 * z) * np.where(b, 0.85, 1.0), 0, 42
     ).round(1)
     defaults = rng.poisson(np.exp(-1.0 - 0.75 * z))
-    group, label = np.where(b, "b", "a"), np.where(repaid, "yes", "no")
+    group = np.where(b, "b", "a")
+    label = np.where(repaid, "yes", "no")
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -100,32 +106,29 @@ def make_lending_table(seed: int = 2019, rows: int = 1200) -> str:
     return text.getvalue()
 
 
-@click.command(
-    "demo",
-    params=[
-        option(
-            "--out DIR",
-            "Folder for the table, the policy and the picture; created if need be.",
-            FOLDER,
-            default=Path("evenhand-demo"),
-        ),
-        option(
-            "--seeds",
-            "How often each learner of the last act meets its applicants; 0 leaves that act out.",
-            NATURAL,
-            default=6,
-        ),
-        JSON_OPTION,
-    ],
+@click.command("demo")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=FOLDER,
+    default=Path("evenhand-demo"),
+    help="Folder for the table, the policy and the picture; created if need be.",
 )
-def command(out: Path, seeds: int, document: str | None) -> None:
+@click.option(
+    "--seeds",
+    type=NATURAL,
+    default=6,
+    help="Simulation runs of each learner; 0 leaves out the parts with learners.",
+)
+@json_options
+def command(out: Path, seeds: int, document: str | Path | None) -> None:
     """Solve a lending table, draw what fairness costs, and compare learners.
 
     \b
     Example
       evenhand demo --out evenhand-demo
 
-    The table is invented (its recipe is in evenhand/cli/demo.py), and the demo needs nothing else.
+    The table is synthetic (its recipe is in evenhand/cli/demo.py); the demo needs no other data.
     """
     from evenhand.cli.frontier import parse_limits, trace
     from evenhand.cli.solve import policy_document, save_policy
@@ -134,23 +137,24 @@ def command(out: Path, seeds: int, document: str | None) -> None:
     screen = show.console(quiet=document == "-")
     took = "about a minute on two cores" if seeds else "a few seconds"
     screen.print(f"This takes {took}; everything is written to {out}.\n", markup=False)
-    data, policy = out / "lending.csv", out / "policy.json"
+    data = out / "lending.csv"
+    policy = out / "policy.json"
     data.write_text(lending_csv(), encoding="utf-8", newline="")
-    meaning = {"label": LABEL, "good": GOOD, "group": GROUP}
-    task = table_problem({"data": data, **meaning, "limit": LIMIT})
+    columns = ColumnOptions(label=LABEL, good=GOOD, group=GROUP)
+    task = table_problem(data, columns, limit=LIMIT)
     unlimited = replace(task, limit=1.0)
-    tell_the_problem(screen, unlimited, show.solve(unlimited))
+    show_problem(screen, unlimited, show.solve(unlimited))
     solution = show.solve(task)
-    tell_the_answer(screen, task, solution)
+    show_answer(screen, task, solution)
     save_policy(task, solution, policy)
     traced = trace(task, parse_limits("0:0.3:31", LIMIT))
-    image = tell_the_price(screen, task, traced, out / "frontier.png")
+    image = show_price(screen, task, traced, out / "frontier.png")
     paths: dict[str, Path | None] = {"the table": data, "the policy": policy, "the picture": image}
     if seeds:
-        paths["the report"] = tell_the_learning(screen, out / "learners", seeds)
-        paths["the certificate"], paths["the true gap"] = tell_the_certificate(screen, out)
+        paths["the report"] = show_learning(screen, out / "learners", seeds)
+        paths["the certificate"], paths["the true gap"] = show_certificate(screen, out)
     show.emit(document, {"paths": paths, "solve": show.as_json(policy_document(task, solution))})
-    tell_the_paths(screen, paths)
+    show_paths(screen, paths)
 
 
 def _rates_in_words(task: TableProblem, solution: "FairSolution") -> str:
@@ -158,7 +162,7 @@ def _rates_in_words(task: TableProblem, solution: "FairSolution") -> str:
     return " and ".join(f"{rate:.0%} of group {group}" for group, rate in rates.items())
 
 
-def tell_the_problem(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
+def show_problem(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """What goes wrong without a limit."""
     rule = solution.policy.hypotheses[0].describe(task.table.names)
     out.print(show.heading("1. A lender, two groups, and a rule that looks reasonable\n"))
@@ -172,7 +176,7 @@ def tell_the_problem(out: "Console", task: TableProblem, solution: "FairSolution
     )
 
 
-def tell_the_answer(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
+def show_answer(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """The mixture within the limit."""
     out.print(show.heading(f"2. Now the gap may be {LIMIT:g} at most"))
     show.show_policy(out, task, solution)
@@ -180,13 +184,11 @@ def tell_the_answer(out: "Console", task: TableProblem, solution: "FairSolution"
         f"\nNow {_rates_in_words(task, solution)} get a loan although they would not repay. The "
         f"price: {show.per_person(task, solution.cost):.1%} errors. This is "
         f"{show.optimality(task, solution)}. Neither rule alone would do: the limit holds for the "
-        "mixture, and nobody's group was looked at to decide.\n"
+        "mixture, and no decision looks at the group.\n"
     )
 
 
-def tell_the_price(
-    out: "Console", task: TableProblem, traced: "Frontier", path: Path
-) -> Path | None:
+def show_price(out: "Console", task: TableProblem, traced: "Frontier", path: Path) -> Path | None:
     """The cost of fairness over a few limits, and the picture; without matplotlib there is none."""
     from evenhand.cli.frontier import draw, show_frontier
 
@@ -205,8 +207,8 @@ def tell_the_price(
     return path
 
 
-def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
-    """The same lender, but the label of a refused loan is never seen: compare, print the table,
+def show_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
+    """The same lender, but the label of a rejected loan is never seen: compare, print the table,
     write the report; its path, or None where no figure can be drawn.
     """
     from evenhand.cli.compare import CompareRequest, run, show_comparison, write
@@ -215,18 +217,25 @@ def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
 
     out.print(
         show.heading(
-            "\n4. Until now every label was known. A lender never learns whether a refused loan "
+            "\n4. Until now every label was known. A lender never learns whether a rejected loan "
             "would have been repaid"
         )
     )
     out.print(
         "So a lender must learn from the loans it grants, and a rule that looks fair on those may "
-        "not be fair on everybody. Seven ways to learn meet 100,000 applicants of an invented "
-        f"lender with two regions, {seeds} times each. The promise: no policy that is ever used "
-        f"has a gap above {PROMISE:g}, with probability 0.95.\n"
+        "not be fair on all applicants. Seven ways to learn meet 100,000 applicants of a synthetic "
+        f"lender with two regions, {seeds} times each. The guarantee: no policy that is ever used "
+        f"has a gap above {COMPARED_LIMIT:g}, with probability {1 - DELTA:g}.\n"
     )
-    play, jobs = Play(allowed_gap=PROMISE, regret_gap=PROMISE), os.cpu_count() or 1
-    asked = CompareRequest(play, LEARNERS, seeds, 0, jobs, tradeoff=False, out=folder)
+    asked = CompareRequest(
+        play=Play(limit=COMPARED_LIMIT, regret_gap=COMPARED_LIMIT, delta=DELTA),
+        learners=LEARNERS,
+        seeds=seeds,
+        first_seed=0,
+        jobs=os.cpu_count() or 1,
+        tradeoff=False,
+        out=folder,
+    )
     comparison, _ = run(asked)
     show_comparison(out, comparison)
     out.print()
@@ -239,62 +248,62 @@ def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
     return folder / "report.html"
 
 
-def tell_the_certificate(out: "Console", folder: Path) -> tuple[Path, Path | None]:
-    """One life of the certified learner: print the certificate, draw the true gap below the limit;
+def show_certificate(out: "Console", folder: Path) -> tuple[Path, Path | None]:
+    """One run of the certified learner: print the certificate, draw the true gap below the limit;
     the paths of both (no figure without matplotlib).
     """
     from rich.text import Text
 
     from evenhand import CertifiedLearner, FalsePositiveRate, environments
     from evenhand.report import certified_run_figure, save_figure
-    from evenhand.simulate import simulate, trail
+    from evenhand.simulation import record, simulate
 
     out.print(
         show.heading(
-            f"\n5. A promise that can be signed: the gap is never above {LIMIT:g}, from the first "
-            "person on"
+            f"\n5. A guarantee with a certificate: the gap is never above {LIMIT:g}, from the "
+            "first person on"
         )
     )
     out.print(
-        "Accepting everybody has no gap, so a policy that is mostly that is certified at once; as "
-        f"labels come in, weight moves to what was learned. One life of {ROUNDS:,} applicants of "
-        f"the same lender, with the limit of {LIMIT:g}:\n"
+        "Accepting all applicants has no gap, so a policy that mostly does so is certified at "
+        "once; as labels come in, weight moves to what was learned. One run of "
+        f"{ROUNDS:,} applicants of the same lender, with the limit of {LIMIT:g}:\n"
     )
     world = environments.lending()
-    learner = CertifiedLearner(
-        world.hypotheses, FalsePositiveRate(), LIMIT, 1 - SURE, horizon=ROUNDS
-    )
+    learner = CertifiedLearner(world.hypotheses, FalsePositiveRate(), LIMIT, DELTA, horizon=ROUNDS)
     run = simulate(learner, world, ROUNDS, SEED, LIMIT)
-    followed = trail(run, world)
-    assert followed is not None  # the population is discrete
-    tell_the_milestones(out, followed, run.worst_gap)
+    kept = record(run, world, LIMIT)
+    show_milestones(out, kept)
     certificate = run.learner.certificate
     out.print(Text("\n" + certificate.describe()), soft_wrap=True)
-    path, picture = folder / "certificate.json", folder / "certified.png"
+    path = folder / "certificate.json"
+    picture = folder / "certified.png"
     show.write_json(path, certificate.to_json())
     try:
-        save_figure(certified_run_figure(followed, LIMIT), picture)
+        save_figure(certified_run_figure(kept, LIMIT), picture)
     except EvenhandError as error:
         out.print(f"\nNo picture: {error}", markup=False)
         return path, None
     return path, picture
 
 
-def tell_the_milestones(out: "Console", followed: "Trail", worst_gap: float) -> None:
+def show_milestones(out: "Console", kept: "RunRecord") -> None:
     """When the learned policy got its weight, what the audits took, and the largest true gap."""
-    half, weight = followed.rounds[followed.weight < 0.5], followed.weight
+    weight = kept.learned
+    half = kept.rounds[weight < 0.5]
     since = f"from round {int(half[-1]):,} on" if len(half) < len(weight) else "not yet"
-    first, last = followed.audit[0], followed.audit[-1]
+    first = kept.audit[0]
+    last = kept.audit[-1]
     for line in (
         f"learned policy above half of the weight: {since}; at the end {weight[-1]:.0%}",
         f"audit coin: {first:.0%} of the people at first, {last:.1%} at the end",
-        f"largest true gap of any policy it deployed: {worst_gap:.3f}, below the limit of "
-        f"{LIMIT:g} (the truth is known here, because the population is invented)",
+        f"largest true gap of any policy it deployed: {kept.worst_gap:.3f}, below the limit of "
+        f"{LIMIT:g} (the truth is known here, because the population is synthetic)",
     ):
         out.print(f"  {line}")
 
 
-def tell_the_paths(out: "Console", paths: dict[str, Path | None]) -> None:
+def show_paths(out: "Console", paths: dict[str, Path | None]) -> None:
     """What was written, and what to type next."""
     out.print(show.heading(f"\n{6 if 'the report' in paths else 4}. Yours to look at"))
     for name, path in paths.items():

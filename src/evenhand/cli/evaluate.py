@@ -3,31 +3,33 @@ with intervals.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from evenhand.cli.gating import Gating, gate_options, leave
 from evenhand.cli.options import (
-    FILE_OPTIONS,
-    JSON_OPTION,
-    MANY_RATES,
+    COMMA_LIST,
     NATURAL,
     PICTURE_FILE,
-    PRICE_OPTIONS,
+    FileOptions,
     OutputFile,
-    file_reading,
-    option,
-    split,
+    file_options,
+    json_options,
+    price_options,
+    several_rates_option,
 )
 from evenhand.cli.show import console, emit, grid, heading, show_lines
-from evenhand.contracts import Params
 from evenhand.errors import InvalidInput
+from evenhand.words import Prices
 
 if TYPE_CHECKING:
     from evenhand.evaluation import DecisionLog, Evaluation
     from evenhand.evaluation.evaluate import Estimate
 
-DEMO, DEMO_ROWS, DEMO_SEED = "demo", 20_000, 2020
+DEMO = "demo"
+DEMO_ROWS = 20_000
+DEMO_SEED = 2020
 FORMATS = ("parquet", "csv", "excel", "jsonl", "obp", "dsjson", "vw")
 LOG_FILE = OutputFile(".parquet", ".csv", ".jsonl", ".npz", ".dsjson", ".vw", ".dat")
 STYLES = {
@@ -39,66 +41,103 @@ STYLES = {
 }
 
 
-@click.command(
-    "evaluate",
-    params=[
-        click.Argument(["logs"], metavar="LOGS"),
-        option("--policy POLICY", "The candidate: a policy as JSON, accept-all, or reject-all."),
-        option(
-            "--format kind", "Whose format LOGS has.  [default: by suffix]", click.Choice(FORMATS)
-        ),
-        option(
-            "--column columns ROLE=COL",
-            "A column with another name; roles: id, group, accept, acceptance, propensity, label, "
-            "count. Repeat it.",
-            multiple=True,
-        ),
-        option(
-            "--good VALUE",
-            "The value of the label (VW: the cost of an accept) that is the good outcome.",
-        ),
-        option("--features A,B,C", "Features to keep.  [default: all]"),
-        *FILE_OPTIONS,
-        option("--groups A,B", "The groups to compare; other people are outside.  [default: all]"),
-        option(
-            "--skip-first N",
-            "Leave out the first N rows, because the candidate was chosen with their help.",
-            NATURAL,
-            default=0,
-        ),
-        MANY_RATES,
-        option("--limit", "The largest allowed gap.", float, default=0.05),
-        option(
-            "--delta",
-            "How likely any interval may be wrong, at any time: shared by the cost and all gaps.",
-            float,
-            default=0.05,
-        ),
-        *PRICE_OPTIONS,
-        option(
-            "--figure FILE",
-            "Draw the gaps with their bands along the log, against the limit.",
-            PICTURE_FILE,
-        ),
-        JSON_OPTION,
-        option(
-            "--convert-to converted FILE",
-            "Write the log in another format, by suffix; then --policy may be left out.",
-            LOG_FILE,
-        ),
-    ],
+@click.command("evaluate")
+@click.argument("logs", metavar="LOGS")
+@click.option(
+    "--policy",
+    metavar="POLICY",
+    help="The candidate: a policy as JSON, accept-all, or reject-all.",
 )
-def command(logs: str, policy: str | None, converted: Path | None, **options: Any) -> None:
-    """Tell from a log of past decisions what another policy would cost, and how far its rates would
-    be apart.
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    help="Whose format LOGS has.  [default: by suffix]",
+)
+@click.option(
+    "--column",
+    "columns",
+    metavar="ROLE=COL",
+    multiple=True,
+    help="A column with another name; roles: id, group, accept, acceptance, propensity, label, "
+    "count. Repeat it.",
+)
+@click.option(
+    "--good",
+    metavar="VALUE",
+    help="The value of the label (VW: the cost of an accept) that is the good outcome.",
+)
+@click.option(
+    "--features", metavar="A,B,C", type=COMMA_LIST, help="Features to keep.  [default: all]"
+)
+@file_options
+@click.option(
+    "--groups",
+    metavar="A,B",
+    type=COMMA_LIST,
+    help="The groups to compare; other people are outside.  [default: all]",
+)
+@click.option(
+    "--skip-first",
+    metavar="N",
+    type=NATURAL,
+    default=0,
+    help="Leave out the first N rows, because the candidate was chosen with their help.",
+)
+@several_rates_option
+@click.option("--limit", type=float, default=0.05, help="The largest allowed gap.")
+@click.option(
+    "--delta",
+    type=float,
+    default=0.05,
+    help="How likely any interval may be wrong, at any time: shared by the cost and all gaps.",
+)
+@price_options
+@click.option(
+    "--figure",
+    metavar="FILE",
+    type=PICTURE_FILE,
+    help="Draw the gaps with their bands along the log, against the limit.",
+)
+@gate_options
+@json_options
+@click.option(
+    "--convert-to",
+    "converted",
+    metavar="FILE",
+    type=LOG_FILE,
+    help="Write the log in another format, by suffix; then --policy may be left out.",
+)
+def command(
+    logs: str,
+    policy: str | None,
+    kind: str | None,
+    columns: tuple[str, ...],
+    good: str | None,
+    features: tuple[str, ...] | None,
+    reading: FileOptions,
+    groups: tuple[str, ...] | None,
+    skip_first: int,
+    rates: tuple[str, ...],
+    limit: float,
+    delta: float,
+    price_false_accept: float,
+    price_false_reject: float,
+    figure: Path | None,
+    gating: Gating,
+    document: str | Path | None,
+    converted: Path | None,
+) -> None:
+    """Estimate from a log of past decisions what another policy would cost, and how far its rates
+    would be apart.
 
     LOGS holds, for each person: the features, the group, the probability with which the person was
-    accepted, whether it happened, and the outcome of the accepted. Nobody sees the outcomes of the
-    rejected, so the accepted are weighted by their probability. Logs without probabilities are
-    refused: nothing can be certified from them. `demo` is a log of 20,000 invented loans.
+    accepted, whether it happened, and the outcome of the accepted. The outcomes of rejected people
+    are unknown, so the accepted are weighted by their probability. A log without probabilities is
+    an error: nothing can be certified from it. `demo` is a log of 20,000 synthetic loans.
 
     \b
-    Example: how much would accepting everybody cost?
+    Example: how much would accepting all applicants cost?
       evenhand evaluate demo --policy accept-all --price-false-accept 3
 
     \b
@@ -128,60 +167,70 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
     used.
     """
-    from evenhand.evaluation import write_log
+    from evenhand.evaluation import Candidate, evaluate, write_log
+    from evenhand.fairness.rates import as_rates
     from evenhand.report.drawing import require
 
-    if options["figure"] is not None:
+    if figure is not None:
         require("matplotlib")  # before the work, not after
     if policy is None and converted is None:
         raise InvalidInput(
             "there is nothing to do: neither --policy nor --convert-to was given.",
             hint="--policy policy.json, or accept-all to begin with.",
         )
-    log = asked_log(logs, options).without_first(options["skip_first"])
+    log = read_asked_log(logs, kind, columns, features, good, reading).without_first(skip_first)
     if converted is not None:
         write_log(log, converted)
+    result = None
     if policy is not None:
-        evaluation = asked_evaluation(log, policy, options)
-        if options["figure"] is not None:
+        opened = gating.open(delta, logs, policy)
+        prices = Prices(price_false_accept, price_false_reject)
+        evaluation = evaluate(
+            log,
+            Candidate.read(policy),
+            rates=as_rates(tuple(dict.fromkeys(rates))),
+            limit=limit,
+            delta=opened.delta,
+            prices=prices,
+            groups=groups or None,
+        )
+        result = opened.judge(evaluation, limit)
+        if figure is not None:
             from evenhand.report import evaluation_figure, save_figure
 
-            save_figure(evaluation_figure(evaluation), options["figure"])
-        if emit(options["document"], evaluation.to_json()):
+            save_figure(evaluation_figure(evaluation), figure)
+        figures = evaluation.to_json()
+        if result is not None:
+            figures["gate"] = result.to_json()
+        if emit(document, figures):
+            leave(result, quiet=True)
             return
-        show_evaluation(evaluation, log, options)
-        for name, path in {"Figures": options["document"], "Picture": options["figure"]}.items():
-            if path is not None:
-                click.echo(f"{name}: {path}")
-    elif emit(options["document"], {"log": converted, "rows": len(log)}):
+        priced = (price_false_accept, price_false_reject) != (1.0, 1.0)
+        show_evaluation(evaluation, log, priced)
+        if document is not None:
+            click.echo(f"Figures: {document}")
+        if figure is not None:
+            click.echo(f"Picture: {figure}")
+    elif emit(document, {"log": converted, "rows": len(log)}):
         return
     if converted is not None:
         click.echo(f"Log: {converted} ({len(log):,} rows)")
+    leave(result, quiet=False)
 
 
-def asked_evaluation(log: "DecisionLog", policy: str, options: Params) -> "Evaluation":
-    """What the log says about the policy."""
-    from evenhand.evaluation import Candidate, evaluate
-    from evenhand.fairness.rates import as_rates
-    from evenhand.words import Prices
-
-    return evaluate(
-        log,
-        Candidate.read(policy),
-        rates=as_rates(tuple(dict.fromkeys(options["rate"]))),
-        limit=options["limit"],
-        failure_probability=options["delta"],
-        prices=Prices(options["price_false_accept"], options["price_false_reject"]),
-        groups=split(options["groups"]) or None,
-    )
-
-
-def asked_log(logs: str, options: Params) -> "DecisionLog":
-    """The log that was asked for."""
+def read_asked_log(
+    logs: str,
+    kind: str | None,
+    columns: tuple[str, ...],
+    features: tuple[str, ...] | None,
+    good: str | None,
+    reading: FileOptions,
+) -> "DecisionLog":
+    """The log that the user asks about; `columns` are texts ROLE=COL."""
     from evenhand.evaluation import read_log
 
     roles = {}
-    for text in options["columns"]:
+    for text in columns:
         role, _, column = text.partition("=")
         if not column:
             raise InvalidInput(
@@ -191,18 +240,13 @@ def asked_log(logs: str, options: Params) -> "DecisionLog":
     if logs == DEMO:
         return demo_log()
     return read_log(
-        logs,
-        options["kind"],
-        columns=roles,
-        features=split(options["features"]) or None,
-        good=options["good"],
-        **file_reading(options),
+        logs, kind, columns=roles, features=features or None, good=good, **reading.given()
     )
 
 
 def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":
-    """Loans of the built-in recipe, decided by a lender who leans on the score and still gives
-    everybody a chance of a tenth.
+    """Loans of the built-in recipe, decided by a lender who leans on the score and still accepts
+    each applicant with a probability of at least a tenth.
     """
     import csv
     from io import StringIO
@@ -225,9 +269,8 @@ def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":
     )
 
 
-def show_evaluation(evaluation: "Evaluation", log: "DecisionLog", options: Params) -> None:
+def show_evaluation(evaluation: "Evaluation", log: "DecisionLog", priced: bool) -> None:
     """The verdict, the figures behind it, what to beware of, and what it rests on."""
-    priced = (options["price_false_accept"], options["price_false_reject"]) != (1.0, 1.0)
     table = grid("", ">estimate", ">between", ">and", ">people", ">worth", ">limit")
 
     def figures(estimate: "Estimate", sign: str = "") -> tuple[str, str, str]:

@@ -4,22 +4,21 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 from evenhand.cli.options import (
     CSV_FILE,
-    JSON_OPTION,
-    ONE_RATE,
     PICTURE_FILE,
-    PROBLEM_OPTIONS,
-    TABLE_OPTIONS,
-    TableProblem,
-    option,
-    table_problem,
+    ColumnOptions,
+    column_options,
+    json_options,
+    one_rate_option,
+    problem_options,
 )
+from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.cli.show import (
     HOLDS,
     IN_SAMPLE,
@@ -47,28 +46,47 @@ if TYPE_CHECKING:
     from evenhand.faircsc import Frontier
 
 MOST_LIMITS = 10_000
-SHORT, LONG = 36, 220
-"""Rules longer than SHORT get a number in tables; rules longer than LONG are cut there."""
+SHORT = 36
+"""Letters of a rule in a table at most; a longer one gets a number there."""
+LONG = 220
+"""Letters after which a rule is cut below the table."""
 
 
-@click.command(
-    "frontier",
-    params=[
-        *TABLE_OPTIONS,
-        ONE_RATE,
-        *PROBLEM_OPTIONS,
-        option(
-            "--limits GRID",
-            "Limits to try: start:stop:count, or a list 0,0.05,0.1.",
-            default="0:0.3:31",
-        ),
-        option("--out", "The picture: .png, .svg or .pdf.", PICTURE_FILE, default="frontier.png"),
-        option("--table TABLE.CSV", "Save the figures behind it as CSV.", CSV_FILE),
-        JSON_OPTION,
-    ],
+@click.command("frontier")
+@click.argument("data", metavar="DATA")
+@column_options
+@one_rate_option
+@problem_options
+@click.option(
+    "--limits",
+    metavar="GRID",
+    default="0:0.3:31",
+    help="Limits to try: start:stop:count, or a list 0,0.05,0.1.",
 )
+@click.option(
+    "--out",
+    type=PICTURE_FILE,
+    default="frontier.png",
+    help="The picture: .png, .svg or .pdf.",
+)
+@click.option(
+    "--table", metavar="TABLE.CSV", type=CSV_FILE, help="Save the figures behind it as CSV."
+)
+@json_options
 def command(
-    limits: str, out: Path, table: Path | None, document: str | None, **options: Any
+    data: str,
+    columns: ColumnOptions,
+    rate: str,
+    limit: float,
+    kind: str,
+    score: str | None,
+    price_false_accept: str,
+    price_false_reject: str,
+    group_use: str,
+    limits: str,
+    out: Path,
+    table: Path | None,
+    document: str | Path | None,
 ) -> None:
     """Draw what mixtures can reach, and what each limit costs.
 
@@ -83,8 +101,18 @@ def command(
     from evenhand.report.drawing import require
 
     require("matplotlib")  # before the work, not after
-    tried = parse_limits(limits, options["limit"])
-    task = table_problem(options)
+    tried = parse_limits(limits, limit)
+    task = table_problem(
+        data,
+        columns,
+        rates=(rate,),
+        limit=limit,
+        kind=kind,
+        score=score,
+        price_false_accept=price_false_accept,
+        price_false_reject=price_false_reject,
+        group_use=group_use,
+    )
     traced = trace(task, tried)
     draw(task, traced, out)
     if table is not None:
@@ -103,9 +131,9 @@ def parse_limits(text: str, limit: float) -> FloatArray:
     stretched to reach it.
     """
     require_limit(limit)
-    parts = [number(part) for part in text.split(":" if ":" in text else ",")]
-    known = [part for part in parts if part is not None]
     ranged = ":" in text
+    parts = [number(part) for part in text.split(":" if ranged else ",")]
+    known = [part for part in parts if part is not None]
     counted = len(known) == 3 and known[2].is_integer() and 1 <= known[2] <= MOST_LIMITS
     if len(known) < len(parts) or (ranged and not counted):
         raise InvalidInput(
@@ -188,7 +216,7 @@ def frontier_document(
             }
             for limit, solution, price in zip(traced.limits, traced.solutions, prices, strict=True)
         ],
-        "notes": notes_of(task),
+        "notes": [str(note) for note in notes_of(task)],
         "warnings": [vars(one) for one in task.warnings],
         "written": {"picture": out, "table": table},
     }
@@ -196,7 +224,8 @@ def frontier_document(
 
 def save_table(task: TableProblem, traced: "Frontier", path: Path) -> None:
     """One line per limit."""
-    name, prices = cost_name(task).replace(" ", "_"), traced.price_of_fairness
+    name = cost_name(task).replace(" ", "_")
+    prices = traced.price_of_fairness
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(
@@ -273,7 +302,8 @@ def show_frontier(out: "Console", task: TableProblem, frontier: "Frontier") -> N
     changes = np.flatnonzero(np.abs(np.diff(frontier.costs)) > 1e-12 * np.abs(frontier.costs).max())
     last = int(changes[-1]) + 1 if len(changes) else 0
     for i in range(last + 1):
-        solution, limit = frontier.solutions[i], frontier.limits[i]
+        solution = frontier.solutions[i]
+        limit = frontier.limits[i]
         more = " or more" if i == last and last + 1 < len(frontier.limits) else ""
         table.add_row(
             f"{limit:.4g}{more}",

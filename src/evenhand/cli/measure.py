@@ -1,61 +1,144 @@
 """`evenhand measure`: the rates of decisions that were made, whoever made them."""
 
 from dataclasses import dataclass
-from math import isnan
-from typing import TYPE_CHECKING, Any
+from math import inf, isnan
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
+from evenhand.cli.gating import Gating, gate_options, leave
+from evenhand.cli.messages import note_text
 from evenhand.cli.options import (
-    FILE_OPTIONS,
-    JSON_OPTION,
+    COMMA_LIST,
+    NATURAL,
     RATE_NAME,
-    file_reading,
-    flag,
-    option,
-    split,
+    FileOptions,
+    file_options,
+    json_options,
 )
 from evenhand.cli.show import console, emit, grid, heading, show_lines
-from evenhand.contracts import Params
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
 from evenhand.words import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from evenhand.evaluation import Measurement, RateMeasure
+    from evenhand.evaluation.measurement import Compare
 
 
-@click.command(
-    "measure",
-    params=[
-        click.Argument(["data"], metavar="DECISIONS"),
-        option("--decision COL", "Column with what was decided.", required=True),
-        option("--accepted VALUE", "The value of an acceptance. Default: 1 of 0/1 or -1/1."),
-        option("--rejected A,B", "The values of rejections, if several."),
-        option("--group COL", "Column with each person's group.", required=True),
-        option("--groups A,B", "Keep only the rows of these groups."),
-        option("--outcome COL", "Column with the outcome; empty where it is not known."),
-        option("--good VALUE", "The value of a good outcome. Default: 1 of 0/1 or -1/1."),
-        option("--bad A,B", "The values of bad outcomes, if several."),
-        option(
-            "--rate",
-            "What to measure; may be given several times.",
-            RATE_NAME,
-            multiple=True,
-            default=("selection", "fpr", "fnr"),
-        ),
-        option(
-            "--delta", "All intervals hold at once with probability 1 - delta.", float, default=0.05
-        ),
-        flag("--drop-missing", "Leave out rows without a decision or a group."),
-        *FILE_OPTIONS,
-        JSON_OPTION,
-    ],
+@click.command("measure")
+@click.argument("data", metavar="DECISIONS")
+@click.option("--decision", metavar="COL", required=True, help="Column with what was decided.")
+@click.option(
+    "--accepted", metavar="VALUE", help="The value of an acceptance. Default: 1 of 0/1 or -1/1."
 )
-def command(data: str, document: str | None, **options: Any) -> None:
+@click.option(
+    "--rejected", metavar="A,B", type=COMMA_LIST, help="The values of rejections, if several."
+)
+@click.option(
+    "--group",
+    "by",
+    metavar="COL",
+    required=True,
+    multiple=True,
+    help="Column with each person's group. Repeat it for several groupings, which are measured one "
+    "by one and crossed; sex,race joins two columns into one grouping.",
+)
+@click.option(
+    "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
+)
+@click.option(
+    "--outcome", metavar="COL", help="Column with the outcome; empty where it is not known."
+)
+@click.option(
+    "--good", metavar="VALUE", help="The value of a good outcome. Default: 1 of 0/1 or -1/1."
+)
+@click.option(
+    "--bad", metavar="A,B", type=COMMA_LIST, help="The values of bad outcomes, if several."
+)
+@click.option(
+    "--rate",
+    "rates",
+    type=RATE_NAME,
+    multiple=True,
+    default=("selection", "fpr", "fnr"),
+    help="What to measure; may be given several times.",
+)
+@click.option(
+    "--compare",
+    type=click.Choice(("difference", "ratio", "both")),
+    default="difference",
+    help="Compare differences of rates, ratios, or both; all that is shown shares delta.",
+)
+@click.option(
+    "--reference",
+    metavar="GROUP",
+    help="Compare every group with this one only: fewer comparisons, narrower intervals.",
+)
+@click.option(
+    "--pair",
+    "pairs",
+    metavar="A:B",
+    multiple=True,
+    help="Compare these two groups only; may be given several times.",
+)
+@click.option(
+    "--fewest",
+    metavar="N",
+    type=NATURAL,
+    default=1,
+    help="Show groups with fewer people than this, but do not compare them.",
+)
+@click.option("--no-crossings", is_flag=True, help="Do not cross several groupings.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="The file grows and you look at it again and again: the intervals of differences hold at "
+    "all looks at once (rows in order of arrival).",
+)
+@click.option("--limit", type=float, help="Largest difference that --gate allows.")
+@click.option("--least-ratio", type=float, help="Smallest ratio that --gate allows, such as 0.8.")
+@click.option(
+    "--delta",
+    type=float,
+    default=0.05,
+    help="All comparisons hold at once with probability 1 - delta.",
+)
+@click.option("--drop-missing", is_flag=True, help="Leave out rows without a decision or a group.")
+@gate_options
+@file_options
+@json_options
+def command(
+    data: str,
+    decision: str,
+    accepted: str | None,
+    rejected: tuple[str, ...] | None,
+    by: tuple[str, ...],
+    groups: tuple[str, ...] | None,
+    outcome: str | None,
+    good: str | None,
+    bad: tuple[str, ...] | None,
+    rates: tuple[str, ...],
+    compare: "Compare",
+    reference: str | None,
+    pairs: tuple[str, ...],
+    fewest: int,
+    no_crossings: bool,
+    watch: bool,
+    limit: float | None,
+    least_ratio: float | None,
+    delta: float,
+    drop_missing: bool,
+    gating: Gating,
+    reading: FileOptions,
+    document: str | Path | None,
+) -> None:
     """Measure the decisions that you make today: rates, gaps and ratios with exact intervals.
 
     DECISIONS is a file (CSV, Excel, Parquet, JSON lines) with one row per person: what was decided,
@@ -67,6 +150,11 @@ def command(data: str, document: str | None, **options: Any) -> None:
           --outcome repaid --good yes --group sex
 
     \b
+    Example: two groupings and their crossings, as a gate of a build
+      evenhand measure decisions.csv --decision approved --accepted yes \\
+          --group sex --group race --rate selection --limit 0.1 --gate
+
+    \b
     Which command measures what
       measure   decisions that were made, by whatever means
       test      a policy of `solve` on new people whose outcomes are all known
@@ -76,22 +164,57 @@ def command(data: str, document: str | None, **options: Any) -> None:
     are not determined by the table: each missing outcome may be good or bad, and the range that
     this leaves is shown. The share of good outcomes among the accepted is determined.
     """
-    from evenhand.evaluation import measure_decisions
+    from evenhand.evaluation import measure
 
-    people = read_decided(data, options)
-    measured = measure_decisions(
-        people.accepted,
-        people.group,
-        people.label,
-        rates=options["rate"],
-        failure_probability=options["delta"],
+    if least_ratio is not None and compare == "difference":
+        compare = "ratio" if limit is None else "both"
+    people = read_decided(
+        data,
+        reading,
+        decision=decision,
+        accepted=accepted,
+        rejected=rejected or (),
+        by=by,
+        groups=groups or (),
+        outcome=outcome,
+        good=good,
+        bad=bad or (),
+        drop_missing=drop_missing,
     )
+    opened = gating.open(delta, data)
+    measured = measure(
+        people.accepted,
+        people.groupings if len(people.groupings) > 1 else people.groupings[by[0]],
+        people.label,
+        rates=rates,
+        compare=compare,
+        reference=reference,
+        pairs=[named_pair(text) for text in pairs] or None,
+        fewest=fewest,
+        crossings=not no_crossings,
+        watch=watch,
+        delta=opened.delta,
+    )
+    result = opened.judge(measured, limit, least_ratio)
     notes = [line.strip() for line in people.lines]
-    if emit(document, {**measured.to_json(), "table": people.source, "notes": notes}):
-        return
-    show_measurement(people, measured)
-    if document is not None:
-        click.echo(f"\nSaved: {document}")
+    figures = {**measured.to_json(), "table": people.source, "notes": notes}
+    if result is not None:
+        figures["gate"] = result.to_json()
+    if not emit(document, figures):
+        show_measurement(people, measured)
+        if document is not None:
+            click.echo(f"\nSaved: {document}")
+    leave(result, quiet=document == "-")
+
+
+def named_pair(text: str) -> tuple[str, str]:
+    """The two groups of --pair A:B."""
+    first, colon, second = text.partition(":")
+    if not colon or not first.strip() or not second.strip():
+        raise InvalidInput(
+            f"--pair {text!r} is not A:B.", hint="--pair women:men compares women with men."
+        )
+    return first.strip(), second.strip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,19 +225,42 @@ class DecidedPeople:
 
     source: str
     accepted: BoolArray
-    group: list[str]
+    groupings: dict[str, list[str]]
     label: FloatArray | None
     lines: list[str]
 
 
-def read_decided(data: str, options: Params) -> DecidedPeople:
-    """The rows with a decision and a group."""
-    decision, by, outcome = options["decision"], options["group"], options["outcome"]
-    named = [name for name in (decision, by, outcome) if name]
-    frame, _ = read_frame(data, **file_reading(options)).with_joined(by, named)
-    frame = chosen_groups(frame, by, split(options["groups"]))
-    unknown = frame[decision].missing | frame[by].missing
-    if unknown.any() and not options["drop_missing"]:
+def read_decided(
+    data: str,
+    reading: FileOptions,
+    *,
+    decision: str,
+    accepted: str | None,
+    rejected: tuple[str, ...],
+    by: tuple[str, ...],
+    groups: tuple[str, ...],
+    outcome: str | None,
+    good: str | None,
+    bad: tuple[str, ...],
+    drop_missing: bool,
+) -> DecidedPeople:
+    """The rows with a decision and a group in every grouping."""
+    if groups and len(by) > 1:
+        raise InvalidInput(
+            f"--groups keeps groups of one grouping, and there are {len(by)}: {', '.join(by)}.",
+            hint="leave --groups out, or name one --group.",
+            argument="groups",
+        )
+    frame = read_frame(data, **reading.given())
+    for group in dict.fromkeys(by):
+        named = [name for name in (decision, group, outcome) if name]
+        frame, _ = frame.with_joined(group, named)
+    if groups:
+        frame = chosen_groups(frame, by[0], groups)
+    unknown = frame[decision].missing
+    for group in by:
+        unknown = unknown | frame[group].missing
+    if unknown.any() and not drop_missing:
         row = int(np.argmax(unknown))
         raise InvalidInput(
             f"{frame.source}: the decision or the group is missing in {unknown.sum():,} of "
@@ -122,19 +268,18 @@ def read_decided(data: str, options: Params) -> DecidedPeople:
             hint="fill them in, or leave these rows out with --drop-missing.",
         )
     frame = frame.where(~unknown)
-    decided, accepted = two_values(
-        frame, decision, options["accepted"], split(options["rejected"]), DECISION
-    )
-    label, lines = None, [f"  accepted: {decision} = {accepted}"]
+    decided, accepted_value = two_values(frame, decision, accepted, rejected, DECISION)
+    lines = [f"  accepted: {decision} = {accepted_value}"]
+    label = None
     if outcome:
-        label, good = two_values(frame, outcome, options["good"], split(options["bad"]))
-        lines.append(f"  good outcome: {outcome} = {good}")
+        label, good_value = two_values(frame, outcome, good, bad)
+        lines.append(f"  good outcome: {outcome} = {good_value}")
     if unknown.any():
         lines.append(f"  left out: {unknown.sum():,} rows without a decision or a group")
     notes = list(frame.notes)
-    group = [str(text) for text in group_texts(frame, by, notes)]
-    lines += [f"  note: {note}" for note in notes]
-    return DecidedPeople(frame.source, decided > 0, group, label, lines)
+    groupings = {group: [str(text) for text in group_texts(frame, group, notes)] for group in by}
+    lines += [f"  note: {note_text(note)}" for note in notes]
+    return DecidedPeople(frame.source, decided > 0, groupings, label, lines)
 
 
 def show_measurement(people: DecidedPeople, measured: "Measurement") -> None:
@@ -142,15 +287,11 @@ def show_measurement(people: DecidedPeople, measured: "Measurement") -> None:
     screen = console()
     screen.print(heading(f"{people.source}: {measured.people:,} people"))
     known = "" if people.label is None else f", outcomes known for {measured.outcomes:,}"
-    show_lines(screen, [*people.lines, f"  {measured.accepted:,} accepted{known}"])
+    aside = [f"  not compared: {one}" for one in measured.set_aside]
+    show_lines(screen, [*people.lines, f"  {measured.accepted:,} accepted{known}", *aside])
     for rate in measured.rates:
         show_rate(screen, rate)
-    lines = [
-        "",
-        f"All intervals hold at once with probability {1 - measured.failure_probability:g} "
-        "for the population",
-        "that these people were drawn from independently.",
-    ]
+    lines = ["", *wrap(measured.meaning, 79)]
     if any(not rate.is_identified for rate in measured.rates):
         lines += [
             "A range such as 0.10 to 0.85: outcomes are missing, and each may be good or bad.",
@@ -176,12 +317,36 @@ def show_rate(screen: "Console", rate: "RateMeasure") -> None:
             f"[{one.lower:.3f}, {one.upper:.3f}]",
             people,
         )
-    screen.print(heading(f"\n{rate.name[0].upper()}{rate.name[1:]}"))
+    by = f" by {rate.grouping}" if rate.grouping else ""
+    screen.print(heading(f"\n{rate.name[0].upper()}{rate.name[1:]}{by}"))
     screen.print(table)
-    if len(rate.groups) > 1:
-        for name, value, (lower, upper) in (
-            ("largest gap", rate.gap, rate.gap_interval),
-            ("smallest ratio", rate.ratio, rate.ratio_interval),
-        ):
+    if rate.pairs:
+        screen.print(pair_table(rate))
+    for name, value, ends in (
+        ("largest gap", rate.gap, rate.gap_interval),
+        ("smallest ratio", rate.ratio, rate.ratio_interval),
+    ):
+        if rate.pairs and ends is not None and not (name == "largest gap" and ends == (0, 1)):
             shown = "not determined" if value is None else f"{value:.3f}"
-            show_lines(screen, [f"  {name}: {shown} [{lower:.3f}, {upper:.3f}]"])
+            pair = rate.largest_pair
+            who = f" ({pair.name})" if pair is not None and name == "largest gap" else ""
+            lower, upper = ends
+            show_lines(screen, [f"  {name}: {shown}{who} [{lower:.3f}, {upper:.3f}]"])
+
+
+def pair_table(rate: "RateMeasure") -> "Table":
+    """The comparisons of a rate, one line for each that was asked for."""
+    table = grid("compared", ">difference or ratio", ">interval", padding=2)
+    for pair in rate.pairs:
+        for sign, value, ends in (
+            (" - ", pair.difference, pair.difference_interval),
+            (" / ", pair.ratio, pair.ratio_interval),
+        ):
+            if ends is None:
+                continue
+            plus = "+" if sign == " - " else ""
+            low, high = (f"{end:{plus}.3f}" if end < inf else "infinity" for end in ends)
+            shown = "not determined" if value is None else f"{value:{plus}.3f}"
+            who = f"{pair.group}{sign}{pair.reference}"
+            table.add_row(who, shown.replace("-0.000", "+0.000"), f"[{low}, {high}]")
+    return table

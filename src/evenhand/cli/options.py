@@ -1,35 +1,44 @@
-"""Options that several commands share, and the problem that a table and its options describe."""
+"""Options that several commands share: types of values, and groups of options as decorators.
 
-import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+A group of options is a decorator. Some groups hand their options on one by one; those of a file, of
+the columns of a table and of JSON hand them on as one value, so that commands need not repeat them:
+
+    @click.command("measure")
+    @file_options                 # hands on reading: FileOptions
+    @json_options                 # hands on document: "-", a path, or None
+    def command(reading, document): ...
+"""
+
+import functools
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal
 
 import click
-import numpy as np
 
-from evenhand.contracts import GroupUse, HypothesisClass, Json
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import RATES, Rate
-from evenhand.hypotheses import CLASSES, ScoreThresholds
-from evenhand.tables import READING, LabelledFrame, Misleading, Table, misleading, read_table
+from evenhand.fairness.rates import RATES
+from evenhand.hypotheses import CLASSES
 from evenhand.tables.column import DATES
-from evenhand.words import (
-    BoolArray,
-    CostSensitiveProblem,
-    FloatArray,
-    GroupArray,
-    LabelledSample,
-    Prices,
-)
+
+Function = Callable[..., None]
+"""A function that becomes a command."""
+Unseen = Literal["refuse", "ignore"]
+"""What `unseen_option` hands on."""
+
+# types of values
 
 
 class RegistryName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
     """The name of a registry's entry; names that other packages have added are known, too."""
 
     def __init__(self, known: Mapping[str, Any], metavar: str) -> None:
-        self.known, self.name = known, metavar
+        self.known = known
+        self.name = metavar
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """The names that evenhand has itself."""
@@ -65,333 +74,383 @@ class OutputFile(click.ParamType):  # type: ignore[type-arg]  # generic since cl
         return path
 
 
-class JsonTarget(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
-    """ "-" for standard output, or a file that can be written."""
+class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """Texts with commas between them: "a, b" is ("a", "b")."""
 
-    name = "json"
+    name = "list"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The same, if it is one."""
-        return value if value == "-" else JSON_FILE.convert(value, param, ctx)
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """The texts without blanks around them; empty ones are left out."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
 RATE_NAME = RegistryName(RATES, "[fpr|fnr|selection]")
 CLASS_NAME = RegistryName(CLASSES, "[stumps|thresholds|linear|tree|logistic|lightgbm]")
-JSON_FILE, CSV_FILE = OutputFile(".json"), OutputFile(".csv")
+JSON_FILE = OutputFile(".json")
+CSV_FILE = OutputFile(".csv")
 PICTURE_FILE = OutputFile(".png", ".svg", ".pdf")
-NATURAL, POSITIVE = click.IntRange(min=0), click.IntRange(min=1)
+INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
+COMMA_LIST = CommaList()
+NATURAL = click.IntRange(min=0)
+POSITIVE = click.IntRange(min=1)
 
 
-def option(names: str, text: str, kind: Any = None, **more: Any) -> click.Option:
-    """An option of a command, with its help.
+def command_line() -> str:
+    """What the user typed, to be typed again for the same results."""
+    return shlex.join(["evenhand", *sys.argv[1:]])
 
-    names : "--limit", "--limit limits" where the parameter is called otherwise, and a word that is
-    no lower-case name for the value: "--group COL".
+
+# JSON
+
+
+def json_options(command: Function) -> Function:
+    """--json and --json-file of every command that prints figures.
+
+    Hands on `document`, which `evenhand.cli.show.emit` obeys: "-" for standard output, the path of
+    a file, or None.
     """
-    words = names.split(" ")
-    if not words[-1].islower():
-        more["metavar"] = words.pop()
-    return click.Option(words, type=kind, help=text, **more)
+
+    @click.option(
+        "--json",
+        "json_printed",
+        is_flag=True,
+        help="Print all figures as one JSON document and nothing else.",
+    )
+    @click.option(
+        "--json-file",
+        metavar="FILE.JSON",
+        type=JSON_FILE,
+        help="Save all figures as one JSON document; the text is printed as usual.",
+    )
+    @functools.wraps(command)
+    def with_json(*args: Any, json_printed: bool, json_file: Path | None, **options: Any) -> None:
+        if json_printed and json_file is not None:
+            raise click.UsageError(
+                "--json prints the document and --json-file saves it: give one of them."
+            )
+        document = "-" if json_printed else json_file
+        command(*args, document=document, **options)
+
+    return with_json
 
 
-def flag(names: str, text: str, **more: Any) -> click.Option:
-    """An option without a value."""
-    return option(names, text, is_flag=True, **more)
+# tables
 
 
-JSON_OPTION = option(
-    "--json document [FILE.JSON]",
-    "Print all figures as one JSON document and nothing else; with a file, save them there.",
-    JsonTarget(),
-)
-"""Every command has it; `evenhand.cli.show.emit` obeys it."""
-UNSEEN = option(
-    "--unseen",
-    "What to do with a category that the policy has never seen: refuse the table, or let the "
-    "person have none of the known ones.",
-    click.Choice(("refuse", "ignore")),
-    default="refuse",
-)
-FILE_OPTIONS = (
-    option(
-        "--missing A,B",
-        "How a missing value is written.  [default: ?, na, n/a, nan, null, none, #n/a]",
-    ),
-    option(
-        "--delimiter CHAR",
-        "What separates the cells of a CSV; tab is a tab.  [default: what the lines show]",
-    ),
-    option(
-        "--encoding NAME",
-        "How the text is encoded, such as cp1252 or utf-16.  [default: UTF-8, or what a "
-        "byte order mark says]",
-    ),
-    option(
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is written, as far as the user says it."""
+
+    missing: tuple[str, ...] | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    dates: str | None = None
+    no_header: bool = False
+    skip_lines: int | None = None
+    sheet: str | None = None
+
+    def given(self) -> Json:
+        """What the user says, as `read_frame` takes it."""
+        reading = {
+            "missing": self.missing,
+            "delimiter": self.delimiter,
+            "encoding": self.encoding,
+            "decimal": self.decimal,
+            "dates": self.dates,
+            "header": False if self.no_header else None,
+            "skip_lines": self.skip_lines,
+            "sheet": self.sheet,
+        }
+        return {name: value for name, value in reading.items() if value is not None}
+
+
+def file_options(command: Function) -> Function:
+    """How a file is written, where the file does not show it. Hands on `reading`: FileOptions."""
+
+    @click.option(
+        "--missing",
+        metavar="A,B",
+        type=COMMA_LIST,
+        help="How a missing value is written.  [default: ?, na, n/a, nan, null, none, #n/a]",
+    )
+    @click.option(
+        "--delimiter",
+        metavar="CHAR",
+        help="What separates the cells of a CSV; tab is a tab.  [default: what the lines show]",
+    )
+    @click.option(
+        "--encoding",
+        metavar="NAME",
+        help="How the text is encoded, such as cp1252 or utf-16.  [default: UTF-8, or what a byte "
+        "order mark says]",
+    )
+    @click.option(
         "--decimal",
-        "What stands before decimals.  [default: what the columns show]",
-        click.Choice((".", ",")),
-    ),
-    option(
+        type=click.Choice((".", ",")),
+        help="What stands before decimals.  [default: what the columns show]",
+    )
+    @click.option(
         "--dates",
-        "How dates like 3/4/2021 are written; text leaves dates alone. Dates become days "
+        type=click.Choice(DATES),
+        help="How dates like 3/4/2021 are written; text leaves dates alone. Dates become days "
         "since 1970-01-01.",
-        click.Choice(DATES),
-    ),
-    flag("--no-header", "The first line is a person; the columns are called column1, column2, ..."),
-    option("--skip-lines N", "Lines above the header.", NATURAL),
-    option("--sheet NAME", "The sheet of an Excel file."),
-)
-"""How a file is written, where it does not show it; `file_reading` reads them."""
-MEANING_OPTIONS = (
-    option("--label COL", "Column with the outcome (was the loan repaid?)."),
-    option(
-        "--good VALUE",
-        "The value of the label that is the good outcome. Default: 1 of 0/1 or -1/1.",
-    ),
-    option("--bad A,B", "The values that are bad outcomes, to be named where there are several."),
-    option("--group COL", "Column with the group whose rates are compared; sex,race joins two."),
-    option("--groups A,B", "Keep only the rows of these groups."),
-    option(
-        "--features A,B,C", "Columns that a decision may use. Default: all but label and group."
-    ),
-    option("--leave-out A,B", "Columns that a decision may not use."),
-    option("--id COL", "Column that names people: not used, nobody occurs twice."),
-    flag("--encode", "Turn text columns into one 0/1 column per value."),
-    flag("--drop-missing", "Leave out rows with a missing value in a column that is used."),
-    flag(
-        "--drop-unlabelled",
-        "Leave out people without a label, those who were rejected in the past.",
-    ),
-    *FILE_OPTIONS,
-    option(
-        "--fewest N",
-        "People with each outcome that every group needs.  [default: 10; solve, frontier: 0]",
-        NATURAL,
-    ),
-)
-"""What the columns of a table mean; `column_meaning` reads them."""
-TABLE_OPTIONS = (click.Argument(["data"], metavar="DATA"), *MEANING_OPTIONS)
+    )
+    @click.option(
+        "--no-header",
+        is_flag=True,
+        help="The first line is a person; the columns are called column1, column2, ...",
+    )
+    @click.option("--skip-lines", metavar="N", type=NATURAL, help="Lines above the header.")
+    @click.option("--sheet", metavar="NAME", help="The sheet of an Excel file.")
+    @functools.wraps(command)
+    def with_file_options(
+        *args: Any,
+        missing: tuple[str, ...] | None,
+        delimiter: str | None,
+        encoding: str | None,
+        decimal: str | None,
+        dates: str | None,
+        no_header: bool,
+        skip_lines: int | None,
+        sheet: str | None,
+        **options: Any,
+    ) -> None:
+        reading = FileOptions(
+            missing=missing,
+            delimiter=delimiter,
+            encoding=encoding,
+            decimal=decimal,
+            dates=dates,
+            no_header=no_header,
+            skip_lines=skip_lines,
+            sheet=sheet,
+        )
+        command(*args, reading=reading, **options)
 
-SCORE = option("--score COL", "The score column for --class thresholds (high is good).")
-GROUP_USE = option(
+    return with_file_options
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What the columns of a table mean, as far as the user says it."""
+
+    label: str | None = None
+    good: str | None = None
+    bad: tuple[str, ...] | None = None
+    group: str | None = None
+    groups: tuple[str, ...] | None = None
+    features: tuple[str, ...] | None = None
+    leave_out: tuple[str, ...] | None = None
+    id: str | None = None
+    encode: bool = False
+    drop_missing: bool = False
+    drop_unlabelled: bool = False
+    fewest: int | None = None
+    reading: FileOptions = FileOptions()
+
+    def given(self) -> Json:
+        """What the user says, as `read_table` takes it."""
+        meaning = {
+            "label": self.label,
+            "good": self.good,
+            "bad": self.bad or None,
+            "group": self.group,
+            "groups": self.groups or None,
+            "features": self.features or None,
+            "leave_out": self.leave_out or None,
+            "id": self.id,
+            "encode": self.encode or None,
+            "drop_missing": self.drop_missing or None,
+            "unlabelled": "drop" if self.drop_unlabelled else None,
+            "fewest": self.fewest,
+        }
+        given = {name: value for name, value in meaning.items() if value is not None}
+        return {**given, **self.reading.given()}
+
+
+def column_options(command: Function) -> Function:
+    """What the columns of a table mean, and how its file is written. Hands on `columns`:
+    ColumnOptions.
+    """
+
+    @click.option("--label", metavar="COL", help="Column with the outcome (was the loan repaid?).")
+    @click.option(
+        "--good",
+        metavar="VALUE",
+        help="The value of the label that is the good outcome. Default: 1 of 0/1 or -1/1.",
+    )
+    @click.option(
+        "--bad",
+        metavar="A,B",
+        type=COMMA_LIST,
+        help="The values that are bad outcomes, to be named where there are several.",
+    )
+    @click.option(
+        "--group",
+        metavar="COL",
+        help="Column with the group whose rates are compared; sex,race joins two.",
+    )
+    @click.option(
+        "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
+    )
+    @click.option(
+        "--features",
+        metavar="A,B,C",
+        type=COMMA_LIST,
+        help="Columns that a decision may use. Default: all but label and group.",
+    )
+    @click.option(
+        "--leave-out", metavar="A,B", type=COMMA_LIST, help="Columns that a decision may not use."
+    )
+    @click.option(
+        "--id",
+        metavar="COL",
+        help="Identifier column: excluded from features; duplicates are an error.",
+    )
+    @click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value.")
+    @click.option(
+        "--drop-missing",
+        is_flag=True,
+        help="Leave out rows with a missing value in a column that is used.",
+    )
+    @click.option(
+        "--drop-unlabelled",
+        is_flag=True,
+        help="Leave out people without a label, those who were rejected in the past.",
+    )
+    @click.option(
+        "--fewest",
+        metavar="N",
+        type=NATURAL,
+        help="Minimum number of people per group and outcome.  [default: 10; solve, frontier: 0]",
+    )
+    @file_options
+    @functools.wraps(command)
+    def with_column_options(
+        *args: Any,
+        label: str | None,
+        good: str | None,
+        bad: tuple[str, ...] | None,
+        group: str | None,
+        groups: tuple[str, ...] | None,
+        features: tuple[str, ...] | None,
+        leave_out: tuple[str, ...] | None,
+        id: str | None,
+        encode: bool,
+        drop_missing: bool,
+        drop_unlabelled: bool,
+        fewest: int | None,
+        reading: FileOptions,
+        **options: Any,
+    ) -> None:
+        columns = ColumnOptions(
+            label=label,
+            good=good,
+            bad=bad,
+            group=group,
+            groups=groups,
+            features=features,
+            leave_out=leave_out,
+            id=id,
+            encode=encode,
+            drop_missing=drop_missing,
+            drop_unlabelled=drop_unlabelled,
+            fewest=fewest,
+            reading=reading,
+        )
+        command(*args, columns=columns, **options)
+
+    return with_column_options
+
+
+# what is to be solved
+
+score_option = click.option(
+    "--score", metavar="COL", help="The score column for --class thresholds (high is good)."
+)
+group_use_option = click.option(
     "--group-use",
-    "Whether the group is only measured, or may influence the decision.",
-    click.Choice(("certify-only", "decide")),
+    type=click.Choice(("certify-only", "decide")),
     default="certify-only",
+    help="Whether the group is only measured, or may influence the decision.",
 )
-FALSE_ACCEPT, FALSE_REJECT = "Cost of accepting a bad outcome", "Cost of rejecting a good outcome"
-PROBLEM_OPTIONS = (
-    option(
-        "--limit", "Largest allowed difference of the rate between groups.", float, default=0.05
-    ),
-    option("--class kind", "The rules to choose from.", CLASS_NAME, default="stumps"),
-    SCORE,
-    option("--price-false-accept X", f"{FALSE_ACCEPT}: a number or a column.", default="1"),
-    option("--price-false-reject Y", f"{FALSE_REJECT}: a number or a column.", default="1"),
-    GROUP_USE,
-)
-"""What is to be solved on a table."""
-PRICE_OPTIONS = (
-    option("--price-false-accept", f"{FALSE_ACCEPT}.", float, default=1.0),
-    option("--price-false-reject", f"{FALSE_REJECT}.", float, default=1.0),
-)
-"""The prices where they are numbers."""
-ONE_RATE = option(
+one_rate_option = click.option(
     "--rate",
-    "The rate whose gap is limited: false positive, false negative, selection.",
-    RATE_NAME,
+    type=RATE_NAME,
     default="fpr",
+    help="The rate whose gap is limited: false positive, false negative, selection.",
 )
-MANY_RATES = option(
+several_rates_option = click.option(
     "--rate",
-    "The rate to hold even; give it twice for equalised odds (--rate fpr --rate fnr).",
-    RATE_NAME,
+    "rates",
+    type=RATE_NAME,
     multiple=True,
     default=("fpr",),
+    help="The rate to hold even; give it twice for equalised odds (--rate fpr --rate fnr).",
+)
+unseen_option = click.option(
+    "--unseen",
+    type=click.Choice(("refuse", "ignore")),
+    default="refuse",
+    help="What to do with a category that the policy has never seen: raise an error (refuse), or "
+    "let the person have none of the known ones (ignore).",
 )
 
-WRITTEN = ("delimiter", "encoding", "decimal", "dates", "skip_lines", "sheet")
-PLAIN = ("label", "good", "group", "id", "encode", "drop_missing", "fewest", *WRITTEN)
-LISTS = ("bad", "groups", "features", "leave_out", "missing")
-FLAGS = ("drop_unlabelled", "no_header")
-"""The options that say what the columns of a table mean; a `Description` has the same names."""
+
+def problem_options(command: Function) -> Function:
+    """What is to be solved on a table; each option is handed on by its name."""
+    options = [
+        click.option(
+            "--limit",
+            type=float,
+            default=0.05,
+            help="Largest allowed difference of the rate between groups.",
+        ),
+        click.option(
+            "--class", "kind", type=CLASS_NAME, default="stumps", help="The rules to choose from."
+        ),
+        score_option,
+        click.option(
+            "--price-false-accept",
+            metavar="X",
+            default="1",
+            help="Cost of accepting a bad outcome: a number or a column.",
+        ),
+        click.option(
+            "--price-false-reject",
+            metavar="Y",
+            default="1",
+            help="Cost of rejecting a good outcome: a number or a column.",
+        ),
+        group_use_option,
+    ]
+    for option in reversed(options):  # the help begins with the option that is added last
+        command = option(command)
+    return command
 
 
-def split(text: str | None) -> tuple[str, ...]:
-    """ "a, b" -> ("a", "b")."""
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
-def column_meaning(options: Mapping[str, Any]) -> Json:
-    """What options say about the columns of a table, as `read_table` takes it."""
-    given = {key: options.get(key) for key in PLAIN}
-    given |= {key: split(options.get(key)) or None for key in LISTS}
-    if options.get("missing") is not None:
-        given["missing"] = split(options["missing"])  # --missing "": nothing is a missing value
-    given["unlabelled"] = "drop" if options.get("drop_unlabelled") else None
-    given["header"] = False if options.get("no_header") else None
-    return {key: value for key, value in given.items() if value is not None}
-
-
-def file_reading(options: Mapping[str, Any]) -> Json:
-    """What options say about how a file is written, as `read_frame` takes it."""
-    return {key: value for key, value in column_meaning(options).items() if key in READING}
-
-
-def command_words(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
-    """The words that set options to what they are, where that is not their default.
-
-    defaults: what is left out, by the name of the option; None means nothing is.
-    """
-    words = []
-    for name, default in defaults.items():
-        flag, value = f"--{name.replace('_', '-')}", options[name]
-        if value is True:
-            words.append(flag)
-        elif value is not None and value is not False and value != default:
-            several: Sequence[Any] = value if isinstance(value, tuple | list) else (value,)
-            for one in several:
-                words += [flag, f"{one:g}" if isinstance(one, float) else str(one)]
-    return words
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableRequest:
-    """What the user asked for: a table, what its columns mean (as `read_table` takes it), and what
-    is to be solved on it, as typed.
-    """
-
-    data: str | Path
-    meaning: Mapping[str, Any]
-    rate: str | tuple[str, ...] = "fpr"
-    limit: float = 0.05
-    kind: str = "stumps"
-    score: str | None = None
-    price_false_accept: str = "1"
-    price_false_reject: str = "1"
-    group_use: str = "certify-only"
-    holdout: float | None = None
-    seed: int = 0
-    fewest_by_default: int = 0
-    """What `fewest` is by default: rates that are measured on the table itself need nobody."""
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> "TableRequest":
-        """The request that the options of a command make."""
-        names = [entry.name for entry in fields(cls)]
-        own = {name: options[name] for name in names if name in options}
-        return cls(meaning=column_meaning(options), **own)
-
-    def read(self, needed: tuple[str, ...]) -> LabelledFrame:
-        """The table; thresholds cut one score column, other classes use any columns."""
-        meaning = dict(self.meaning)
-        if self.kind == "thresholds":
-            if self.score is None or "features" in meaning:
-                given = "--features was given" if "features" in meaning else "--score is missing"
-                raise InvalidInput(
-                    f"--class thresholds cuts one score column; {given}.",
-                    hint="name it with --score COL, without --features.",
-                )
-            meaning["features"] = (self.score,)
-        elif self.score:
-            raise InvalidInput(
-                f"--score {self.score} belongs to --class thresholds, but the class is {self.kind}."
-            )
-        usual = self.fewest_by_default
-        frame = read_table(self.data, fewest_by_default=usual, needed=needed, **meaning)
-        if self.score is not None and frame.frame[self.score].numbers is None:
-            raise InvalidInput(
-                f"--score {self.score} is a text column; thresholds cut a column of numbers.",
-                hint="name another column, or choose --class stumps with --encode.",
-            )
-        return frame
-
-
-@dataclass(frozen=True, eq=False)
-class TableProblem:
-    """A problem ready to be solved, with the names that let its answer be told in words."""
-
-    source: str
-    problem: CostSensitiveProblem
-    sample: LabelledSample
-    hypotheses: HypothesisClass
-    kind: str
-    rates: tuple[Rate, ...]
-    limit: float
-    group_use: GroupUse
-    table: Table
-    label: str
-    good: str
-    group: str
-    prices: Mapping[str, str]
-    priced: bool
-    dropped: int
-    missing: tuple[str, ...] | None = None
-    """How a missing value is written in the table, where that is not the usual way."""
-    warnings: tuple[Misleading, ...] = ()
-    held: LabelledSample | None = None
-    """People who were held out."""
-
-
-def table_problem(options: Mapping[str, Any]) -> TableProblem:
-    """Read the table and build the problem that options describe; every complaint about the input
-    is made here.
-    """
-    request = TableRequest.of(options)
-    names = (request.rate,) if isinstance(request.rate, str) else request.rate
-    prices = {name: getattr(request, f"price_{name}") for name in ("false_accept", "false_reject")}
-    costs: dict[str, float | FloatArray] = {}
-    for name, price in prices.items():
-        with contextlib.suppress(ValueError):  # the name of a column
-            costs[name] = float(price)
-    priced = any(costs.get(name) != 1.0 for name in prices)
-    frame = request.read(tuple(price for name, price in prices.items() if name not in costs))
-    table, held = frame.encoded(), None
-    chosen: slice | BoolArray = slice(None)
-    if request.holdout is not None:
-        chosen = ~held_out(table.group, request.holdout, request.seed)
-        table, held = table.rows(chosen), table.rows(~chosen).sample
-    for name in prices.keys() - costs.keys():
-        costs[name] = frame.frame.finite(prices[name])[chosen]
-    sample = table.sample
-    per_group = request.kind == "thresholds" and request.group_use == "decide"
-    return TableProblem(
-        source=Path(request.data).name,
-        problem=Prices(**costs).problem(sample.features, sample.group, sample.label),
-        sample=sample,
-        hypotheses=ScoreThresholds(per_group=True) if per_group else CLASSES[request.kind](),
-        kind=request.kind,
-        rates=tuple(RATES[name] for name in dict.fromkeys(names)),
-        limit=request.limit,
-        group_use=cast(GroupUse, request.group_use.replace("-", "_")),
-        table=table,
-        label=frame.label_name,
-        good=frame.good,
-        group=frame.group_name,
-        prices=prices,
-        priced=priced,
-        dropped=frame.dropped,
-        missing=frame.missing,
-        warnings=misleading(table, frame.group_name),
-        held=held,
-    )
-
-
-def held_out(group: GroupArray, share: float, seed: int) -> BoolArray:
-    """Which rows are held out: the same share of every group, drawn by `seed`."""
-    if not 0 < share < 1:
-        raise InvalidInput(f"--holdout is {share:g}; it lies between 0 and 1.", hint="0.3.")
-    rng = np.random.default_rng(seed)
-    chosen = np.zeros(len(group), dtype=bool)
-    for value in dict.fromkeys(group.tolist()):
-        rows = np.flatnonzero(group == value)
-        taken = round(share * len(rows))
-        if not 0 < taken < len(rows):
-            raise InvalidInput(
-                f"group {value!r} has {len(rows)} people; --holdout {share:g} leaves nobody on one "
-                "side.",
-                hint="leave the group out (--groups), or hold out another share.",
-            )
-        chosen[rng.permutation(rows)[:taken]] = True
-    return chosen
+def price_options(command: Function) -> Function:
+    """The prices where they are numbers; each option is handed on by its name."""
+    options = [
+        click.option(
+            "--price-false-accept",
+            type=float,
+            default=1.0,
+            help="Cost of accepting a bad outcome.",
+        ),
+        click.option(
+            "--price-false-reject",
+            type=float,
+            default=1.0,
+            help="Cost of rejecting a good outcome.",
+        ),
+    ]
+    for option in reversed(options):  # the help begins with the option that is added last
+        command = option(command)
+    return command

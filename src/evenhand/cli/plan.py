@@ -1,4 +1,4 @@
-"""`evenhand plan`: what a launch will cost and bring, before anybody is decided about."""
+"""`evenhand plan`: what a launch will cost and save, before the first decision."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -7,23 +7,20 @@ import click
 
 from evenhand.cli.options import (
     CLASS_NAME,
-    FLAGS,
-    GROUP_USE,
-    JSON_OPTION,
-    LISTS,
-    MANY_RATES,
-    MEANING_OPTIONS,
     NATURAL,
     PICTURE_FILE,
-    PLAIN,
     POSITIVE,
-    PRICE_OPTIONS,
-    SCORE,
-    option,
-    table_problem,
+    ColumnOptions,
+    column_options,
+    group_use_option,
+    json_options,
+    price_options,
+    score_option,
+    several_rates_option,
 )
+from evenhand.cli.problem import table_problem
 from evenhand.cli.show import console, emit, grid, heading, progress, show_lines, show_task
-from evenhand.contracts import GroupUse, Json, Params
+from evenhand.contracts import GroupUse, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
 from evenhand.tables import FEWEST, number
@@ -37,65 +34,111 @@ if TYPE_CHECKING:
     from evenhand.planning.plan import Milestone
 
 DEFAULT_PEOPLE = 100_000
-FROM_NUMBERS = ("shares", "bad_rates", "separation", "auc")
-FROM_TABLE = ("label", "good", "bad", "group", "groups", "features", "score", "kind")
-SAME_IN_BOTH = ("limit", "per_day", "rules", "audit_budget", "lives", "seed")
 COLOURS = {
     "worth it": "green",
     "close call": "yellow",
     "not worth it": "red",
     "nothing to gain": "red",
 }
-POPULATION_OPTIONS = (
-    option("--shares A=X,B=Y", "Each group's share of the people, for example a=0.6,b=0.4."),
-    option(
-        "--bad-rates A=X,B=Y", "Each group's share of bad outcomes; one number if they are equal."
-    ),
-    option(
-        "--separation",
-        "Distance between the mean scores of good and bad, in standard deviations.",
-        float,
-    ),
-    option("--auc", "The same as an AUC: 0.76 is a separation of 1.", float),
-    option("--data TABLE", "Past people with known outcomes, instead of the four numbers above."),
-    *MEANING_OPTIONS,
-    option(
-        "--class kind", "The rules.  [default: thresholds with --score, else stumps]", CLASS_NAME
-    ),
-    SCORE,
-)
-LAUNCH_OPTIONS = (
-    option("--limit", "The gap that is never to be exceeded.", float, default=0.05),
-    option("--delta", "How likely the promise may fail over the whole life.", float, default=0.05),
-    MANY_RATES,
-    GROUP_USE,
-    option("--rules", "How many rules the class has.  [default: by class]", POSITIVE),
-    option("--people", "How many people will come in all.  [default: 100000]", int),
-    option("--per-day", "People per day; with --days it gives --people.", float),
-    option("--days", "Days of the whole life.", float),
-    *PRICE_OPTIONS,
-    option("--audit-budget", "Bad accepts that audits may cost at most.", float),
-    option("--lives", "Simulated lives behind each figure.", POSITIVE, default=8),
-    option("--seed", "The seed of the first life.", NATURAL, default=0),
-    option("--out PICTURE", "Draw the plan: .png, .svg or .pdf.", PICTURE_FILE),
-    JSON_OPTION,
-)
 
 
-@click.command("plan", params=[*POPULATION_OPTIONS, *LAUNCH_OPTIONS])
-def command(out: Path | None, document: str | None, **options: Any) -> None:
-    """Tell what a launch will cost and bring, before anybody is decided about.
+@click.command("plan")
+@click.option(
+    "--shares",
+    metavar="A=X,B=Y",
+    help="Each group's share of the people, for example a=0.6,b=0.4.",
+)
+@click.option(
+    "--bad-rates",
+    metavar="A=X,B=Y",
+    help="Each group's share of bad outcomes; one number if they are equal.",
+)
+@click.option(
+    "--separation",
+    type=float,
+    help="Distance between the mean scores of good and bad, in standard deviations.",
+)
+@click.option("--auc", type=float, help="The same as an AUC: 0.76 is a separation of 1.")
+@click.option(
+    "--data",
+    metavar="TABLE",
+    help="Past people with known outcomes, instead of the four numbers above.",
+)
+@column_options
+@click.option(
+    "--class",
+    "kind",
+    type=CLASS_NAME,
+    help="The rules.  [default: thresholds with --score, else stumps]",
+)
+@score_option
+@click.option(
+    "--limit", type=float, default=0.05, help="The gap that no policy may exceed, in any round."
+)
+@click.option(
+    "--delta",
+    type=float,
+    default=0.05,
+    help="Largest probability that a policy ever exceeds the limit.",
+)
+@several_rates_option
+@group_use_option
+@click.option("--rules", type=POSITIVE, help="How many rules the class has.  [default: by class]")
+@click.option("--people", type=int, help="How many people will come in all.  [default: 100000]")
+@click.option("--per-day", type=float, help="People per day; with --days it gives --people.")
+@click.option("--days", type=float, help="Days that the learner will be in use.")
+@price_options
+@click.option("--audit-budget", type=float, help="Bad accepts that audits may cost at most.")
+@click.option(
+    "--capacity",
+    type=float,
+    help="The share of the people who may be accepted at most, for example 0.2.",
+)
+@click.option("--runs", type=POSITIVE, default=8, help="Simulation runs behind each figure.")
+@click.option("--seed", type=NATURAL, default=0, help="The seed of the first run.")
+@click.option(
+    "--out", metavar="PICTURE", type=PICTURE_FILE, help="Draw the plan: .png, .svg or .pdf."
+)
+@json_options
+def command(
+    shares: str | None,
+    bad_rates: str | None,
+    separation: float | None,
+    auc: float | None,
+    data: str | None,
+    columns: ColumnOptions,
+    kind: str | None,
+    score: str | None,
+    limit: float,
+    delta: float,
+    rates: tuple[str, ...],
+    group_use: str,
+    rules: int | None,
+    people: int | None,
+    per_day: float | None,
+    days: float | None,
+    price_false_accept: float,
+    price_false_reject: float,
+    audit_budget: float | None,
+    capacity: float | None,
+    runs: int,
+    seed: int,
+    out: Path | None,
+    document: str | Path | None,
+) -> None:
+    """Estimate what a launch will cost and save, before the first decision.
 
     From a few numbers about the people who will come, or from a table of past people, it simulates
-    the certified learner's whole life: when the learned policy gets its weight, how many people are
-    accepted to learn and what they cost, what remains to be paid beyond the best policy within the
-    limit, the same for the paper's two-phase algorithm and for explore-then-commit, and whether it
-    is worth it at all. It takes seconds, from a large table a minute.
+    the certified learner from the first person to the last: when the learned policy gets its
+    weight, how many people are accepted to learn and what they cost, what remains to be paid beyond
+    the best policy within the limit, the same for the paper's two-phase algorithm and for
+    explore-then-commit, and whether it is worth it at all. It takes seconds, from a large table a
+    minute.
 
     \b
     Example: 60% of the people belong to group a, 20% of them turn out bad, 30% of group b
       evenhand plan --shares a=0.6,b=0.4 --bad-rates a=0.2,b=0.3 --auc 0.76 \\
-          --limit 0.05 --people 50000 --price-false-accept 5 --lives 4 --out plan.png
+          --limit 0.05 --people 50000 --price-false-accept 5 --runs 4 --out plan.png
 
     \b
     Example: from past people
@@ -106,81 +149,116 @@ def command(out: Path | None, document: str | None, **options: Any) -> None:
     How to read it
       bad accept     somebody accepted whose outcome is bad; it costs --price-false-accept
       audit coin     a coin that ignores the person and accepts; without it nothing is certified
-      best constant  accepting or rejecting everybody: a gap of exactly 0 and nothing to learn
+      best constant  accepting or rejecting all applicants: a gap of exactly 0, nothing to learn
       regret         cost beyond the best policy within the limit, which only a simulation knows
-      rules          the promise must hold for all rules of the class at once: with more rules the
+      rules          the limit must hold for all rules of the class at once: with more rules the
                      weight comes later
 
     A plan is an expectation, not a certificate: it is as good as the numbers it was given.
     """
+    from evenhand.planning import plan_from_sample
     from evenhand.report import plan_figure, save_figure
     from evenhand.report.drawing import require
 
     if out is not None:
         require("matplotlib")  # before the work, not after
+    numbers = {
+        "--shares": shares,
+        "--bad-rates": bad_rates,
+        "--separation": separation,
+        "--auc": auc,
+    }
+    table_only = {
+        "--label": columns.label,
+        "--good": columns.good,
+        "--bad": columns.bad,
+        "--group": columns.group,
+        "--groups": columns.groups,
+        "--features": columns.features,
+        "--score": score,
+        "--class": kind,
+    }
+    if data is not None:
+        require_not_given(
+            numbers, "belongs to a plan from numbers", "the table of --data has them; leave it out."
+        )
+    else:
+        require_not_given(
+            table_only, "belongs to a plan from a table", "add --data FILE, or leave it out."
+        )
+    by_days = per_day is not None and days is not None
+    if people is None and not by_days:
+        people = DEFAULT_PEOPLE
+        days = None
+    launch: Json = {
+        "limit": limit,
+        "delta": delta,
+        "rate": as_rates(tuple(dict.fromkeys(rates))),
+        "group_use": cast(GroupUse, group_use.replace("-", "_")),
+        "rules": rules,
+        "horizon": people,
+        "per_day": per_day,
+        "days": days,
+        "prices": Prices(price_false_accept, price_false_reject),
+        "audit_budget": audit_budget,
+        "accept_at_most": capacity,
+        "lives": runs,
+        "seed": seed,
+    }
     shown = console(quiet=document == "-")
-    with progress("simulated lives"):
-        plan = make_plan(options, shown)
+    with progress("simulation runs"):
+        if data is None:
+            made = plan_from_numbers(shares, bad_rates, separation, auc, launch)
+        else:
+            task = table_problem(
+                data,
+                columns,
+                kind=kind or ("thresholds" if score else "stumps"),
+                score=score,
+                group_use=group_use,
+                fewest_by_default=FEWEST,
+            )
+            show_task(shown, task)
+            made = plan_from_sample(task.sample, task.hypotheses, **launch)
     if out is not None:
-        save_figure(plan_figure(plan), out)
-    if emit(document, plan.to_json()):
+        save_figure(plan_figure(made), out)
+    if emit(document, made.to_json()):
         return
-    show_plan(shown, plan)
+    show_plan(shown, made)
     written = {"Picture": out, "Figures": document}
     click.echo("".join(f"\n{name}: {path}" for name, path in written.items() if path is not None))
 
 
-def make_plan(options: Params, out: "Console") -> "LaunchPlan":
-    """The plan that was asked for; how a table was read is shown before."""
-    from evenhand.planning import plan, plan_from_sample
+def require_not_given(options: dict[str, Any], belongs: str, hint: str) -> None:
+    """Raise an error that names the first of these options that the user has given."""
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidInput(f"{name} {belongs}.", hint=hint)
 
-    launch = launch_settings(options)
-    from_table = options["data"] is not None
-    for name in FROM_NUMBERS if from_table else FROM_TABLE:
-        if options[name] is not None:
-            flag = "class" if name == "kind" else name.replace("_", "-")
-            raise InvalidInput(
-                f"--{flag} belongs to a plan from {'numbers' if from_table else 'a table'}.",
-                hint="the table of --data tells them; leave it out."
-                if from_table
-                else "add --data FILE, or leave it out.",
-            )
-    if from_table:
-        kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
-        names = (*PLAIN, *LISTS, *FLAGS, "score", "group_use", "data")
-        given = {name: options[name] for name in names}
-        task = table_problem({**given, "kind": kind, "fewest_by_default": FEWEST})
-        show_task(out, task)
-        return plan_from_sample(task.sample, task.hypotheses, **launch)
-    for name in ("shares", "bad_rates"):
-        if options[name] is None:
-            raise InvalidInput(
-                f"--{name.replace('_', '-')} is missing.",
-                hint="give --shares, --bad-rates and --auc, or a table of past people with --data.",
-            )
-    rates = number(options["bad_rates"])
+
+def plan_from_numbers(
+    shares: str | None,
+    bad_rates: str | None,
+    separation: float | None,
+    auc: float | None,
+    launch: Json,
+) -> "LaunchPlan":
+    """The plan for a population that a few numbers describe."""
+    from evenhand.planning import plan
+
+    way_out = "give --shares, --bad-rates and --auc, or a table of past people with --data."
+    if shares is None:
+        raise InvalidInput("--shares is missing.", hint=way_out)
+    if bad_rates is None:
+        raise InvalidInput("--bad-rates is missing.", hint=way_out)
+    one_rate = number(bad_rates)
     return plan(
-        group_shares=pairs(options["shares"], "--shares"),
-        bad_rates=rates if rates is not None else pairs(options["bad_rates"], "--bad-rates"),
-        separation=options["separation"],
-        auc=options["auc"],
+        group_shares=pairs(shares, "--shares"),
+        bad_rates=one_rate if one_rate is not None else pairs(bad_rates, "--bad-rates"),
+        separation=separation,
+        auc=auc,
         **launch,
     )
-
-
-def launch_settings(options: Params) -> Json:
-    """What a plan from numbers and a plan from a table have in common."""
-    people = options["people"]
-    by_days = options["per_day"] is not None and options["days"] is not None
-    return {
-        **{name: options[name] for name in SAME_IN_BOTH},
-        "failure_probability": options["delta"],
-        "horizon": people if people is not None or by_days else DEFAULT_PEOPLE,
-        "days": options["days"] if people is not None or by_days else None,
-        "prices": Prices(options["price_false_accept"], options["price_false_reject"]),
-        "rate": as_rates(tuple(dict.fromkeys(options["rate"]))),
-        "group_use": cast(GroupUse, options["group_use"].replace("-", "_")),
-    }
 
 
 def pairs(text: str, option: str) -> dict[str, float]:
@@ -210,16 +288,17 @@ def show_plan(out: "Console", plan: "LaunchPlan") -> None:
     for course in plan.courses:
         if course.infeasible is not None:
             show_lines(out, [f"  {course.name} is infeasible: {course.infeasible}."])
-    promise = (
-        f"\nThe certified learner's promise: |gap| at most {plan.limit:g} at every round, "
-        f"certified with probability at least {1 - plan.failure_probability:g} under its "
+    guarantee = (
+        f"\nThe certified learner's guarantee: |gap| at most {plan.limit:g} at every round, "
+        f"certified with probability at least {1 - plan.delta:g} under its "
         f"assumptions. The plan itself: {'; '.join(ASSUMPTIONS)}."
     )
-    show_lines(out, [promise], style="dim")
+    show_lines(out, [guarantee], style="dim")
 
 
 def _facts(plan: "LaunchPlan") -> "Table":
-    population, people = plan.population, f"{plan.horizon:,}"
+    population = plan.population
+    people = f"{plan.horizon:,}"
     if plan.per_day:
         people += f", {plan.days(plan.horizon)} at {plan.per_day:,.0f} a day"
     groups = ", ".join(
@@ -243,8 +322,8 @@ def _facts(plan: "LaunchPlan") -> "Table":
     rows = {
         "people": people,
         "groups": groups,
-        "simulated on": f"{population['source']}; {population['rules']:,} rules; "
-        f"{plan.lives} lives",
+        "simulated on": f"{population['source']}; {population['rules']:,} rules; {plan.lives} runs",
+        **_capacity(plan),
         "half of the weight": when(plan.half),
         "95% of the weight": when(plan.full),
         "accepted by the audit coin": f"{plan.audited.describe()} people, "
@@ -254,8 +333,15 @@ def _facts(plan: "LaunchPlan") -> "Table":
         "expected saving": plan.saving.describe(),
     }
     table = grid("~", "~", padding=2, rows=rows.items())
-    table.show_header, table.columns[0].style = False, "dim"
+    table.show_header = False
+    table.columns[0].style = "dim"
     return table
+
+
+def _capacity(plan: "LaunchPlan") -> dict[str, str]:
+    if plan.accept_at_most is None:
+        return {}
+    return {"capacity": f"at most {plan.accept_at_most:.0%} accepted, from the first person on"}
 
 
 def _courses(plan: "LaunchPlan") -> "Table":
@@ -270,7 +356,8 @@ def _courses(plan: "LaunchPlan") -> "Table":
             gap = f"{course.worst_gap:.3f}"
             cells = [f"{course.total.mean:,.0f}", course.regret.describe(), first, gap]
         table.add_row(course.name, *cells, style="bold" if course is plan.certified else None)
-    constant, best = plan.horizon * plan.constant_cost, plan.horizon * plan.best_cost
+    constant = plan.horizon * plan.constant_cost
+    best = plan.horizon * plan.best_cost
     table.add_row(plan.constant, f"{constant:,.0f}", f"{constant - best:,.0f}", "", "0.000")
     limit = f"\N{LESS-THAN OR EQUAL TO} {plan.limit:g}"
     table.add_row("best within the limit", f"{best:,.0f}", "0", "", limit, style="dim")

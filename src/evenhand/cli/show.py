@@ -2,7 +2,7 @@
 
 import json
 import os
-import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.options import TableProblem
-from evenhand.contracts import Params, Policy
-from evenhand.errors import CannotEstimateRate
+from evenhand.cli.messages import note_text, warning_text
+from evenhand.cli.problem import TableProblem
+from evenhand.contracts import Params
+from evenhand.errors import CannotEstimateRate, NotConverged
 from evenhand.fairness.rates import RATES, GapConstraints
+from evenhand.policies import Mixture
+from evenhand.tables import Note
 from evenhand.words import Group
 
 if TYPE_CHECKING:
@@ -146,7 +149,8 @@ def solve(
     """Solve, with a counter of oracle calls on stderr."""
     from evenhand.faircsc import solve_fair
 
-    with progress("oracle calls", max_calls) as count:
+    with warnings.catch_warnings(), progress("oracle calls", max_calls) as count:
+        warnings.simplefilter("ignore", NotConverged)  # the report says it
         return solve_fair(
             task.problem,
             task.hypotheses,
@@ -223,15 +227,19 @@ def show_task(out: "Console", task: TableProblem) -> None:
     for name, columns in task.table.encoded.items():
         several = f"{len(columns)} column{'s' * (len(columns) > 1)}"
         lines.append(f"  encoded: {name} as {several} of 0 and 1 ({columns[0]}, ...)")
-    lines += [f"  note: {note}" for note in notes_of(task)]
+    lines += [f"  note: {note_text(note)}" for note in notes_of(task)]
     show_lines(out, lines)
-    show_lines(out, [f"  WARNING: {one.text}" for one in task.warnings], style="yellow")
+    warnings = [f"  WARNING: {warning_text(one)}" for one in task.warnings]
+    show_lines(out, warnings, style="yellow")
 
 
-def notes_of(task: TableProblem) -> list[str]:
-    """What was done to the rows on the way in, but for what is shown elsewhere."""
-    shown = ("the text column", "people without", "rows with a missing")
-    return [note for note in task.table.notes if not note.lstrip("0123456789, ").startswith(shown)]
+SHOWN_ELSEWHERE = ("encoded", "people without a label", "missing values")
+"""The kinds of notes that `show_task` prints as figures of its own."""
+
+
+def notes_of(task: TableProblem) -> list[Note]:
+    """What was done to the rows on the way in, except what is shown elsewhere."""
+    return [note for note in task.table.notes if note.kind not in SHOWN_ELSEWHERE]
 
 
 def show_policy(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
@@ -263,14 +271,16 @@ def show_policy(out: "Console", task: TableProblem, solution: "FairSolution") ->
 
 def rates_grid(task: TableProblem, solution: "FairSolution") -> "Table":
     """The rates of each group with the people behind them, the largest gap beside its limit."""
-    sample, measured = task.sample, measured_rates(task, solution)
+    sample = task.sample
+    measured = measured_rates(task, solution)
     several = len(sample.groups) > 2
     groups = ["group", ">rate (n)"] if several else [f">group {one}" for one in sample.groups]
     table = grid("rate", *groups, ">largest gap", "limit")
     for rate in RATES.values():
         if rate.symbol not in measured:
             continue
-        values, counted = measured[rate.symbol], rate.in_denominator(sample.label)
+        values = measured[rate.symbol]
+        counted = rate.in_denominator(sample.label)
         gap = max(values.values()) - min(values.values())
         kept = "kept" if gap <= task.limit + HOLDS else "EXCEEDED"
         shown = {
@@ -287,15 +297,18 @@ def rates_grid(task: TableProblem, solution: "FairSolution") -> "Table":
     return table
 
 
-def uses(task: TableProblem, policy: Policy, name: str) -> bool:
-    """Whether a rule of the policy looks at a column, as far as its description tells."""
-    words = policy.describe(task.table.names)
-    return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", words) is not None
+def uses(task: TableProblem, policy: Mixture, name: str) -> bool:
+    """Whether a rule of the policy looks at a column of the source; True where that is unknown."""
+    used = policy.columns_used
+    if used is None:
+        return True
+    return name in {task.table.sources[column] for column in used}
 
 
 def costs_of(task: TableProblem, solution: "FairSolution") -> dict[str, float]:
     """The total cost of the policy, and of what it is compared with."""
-    problem, gap = task.problem, float(np.abs(solution.unlimited_gaps).max())
+    problem = task.problem
+    gap = float(np.abs(solution.unlimited_gaps).max())
     return {
         cost_name(task): solution.cost,
         f"without a limit (gap {gap:.3f})": solution.unlimited_cost,
@@ -308,11 +321,13 @@ def show_solution(task: TableProblem, solution: "FairSolution") -> None:
     """The table, the policy with its rates, and the cost: what it is compared with, how near to
     optimal, and the work it took.
     """
-    out, report = console(), solution.report
+    out = console()
+    report = solution.report
     show_task(out, task)
     show_policy(out, task, solution)
     costs = costs_of(task, solution)
-    calls, rules = solution.oracle_calls, len(solution.policy.weights)
+    calls = solution.oracle_calls
+    rules = len(solution.policy.weights)
     out.print(heading("\nCost"))
     show_lines(out, [f"  {name}: {money(task, cost)}" for name, cost in costs.items()])
     show_lines(
@@ -321,6 +336,7 @@ def show_solution(task: TableProblem, solution: "FairSolution") -> None:
             f"  {optimality(task, solution)}",
             f"  {calls} oracle call{'s' * (calls != 1)}, method {report.method}, "
             f"{rules} rule{'s' * (rules != 1)} mixed",
+            *([f"  {report.note}"] if report.note else []),
         ],
     )
     out.print(f"\n{IN_SAMPLE}")

@@ -2,8 +2,9 @@
 played, which `evenhand compare` shares.
 """
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,54 +12,24 @@ import click
 import numpy as np
 
 from evenhand.cli import show
-from evenhand.cli.options import JSON_OPTION, NATURAL, ONE_RATE, PICTURE_FILE, option
+from evenhand.cli.options import (
+    NATURAL,
+    PICTURE_FILE,
+    Function,
+    json_options,
+    one_rate_option,
+)
 from evenhand.contracts import Environment, Policy
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
 
 if TYPE_CHECKING:
     from evenhand.contracts import Learner
-    from evenhand.simulate import Engine, Run
-    from evenhand.simulate.named import Setting
+    from evenhand.simulation import Engine, Run
+    from evenhand.simulation.named import Setting
 
 PARTS = 2
 """How many rules of a mixture are named in the table."""
-PLAY_OPTIONS = (
-    option(
-        "--environment NAME",
-        "The population: lending, random, thresholds, lower-bound, hard or scores.",
-        default="lending",
-    ),
-    option(
-        "--env-option env_options KEY=VALUE",
-        "An option of the environment; repeat it.",
-        multiple=True,
-    ),
-    option("--allowed-gap", "The promise: the gap that no policy may exceed.", float, default=0.15),
-    option(
-        "--comparator-gap",
-        "The gap of the policies that the learner competes with; with the promise it sets how "
-        "long it explores.",
-        float,
-        default=0.02,
-    ),
-    option(
-        "--regret-gap FLOAT",
-        "Measure regret against the best policy with this gap.  [default: that of "
-        "--comparator-gap]",
-        float,
-    ),
-    option("--delta", "How likely the promise may fail over a whole run.", float, default=0.05),
-    ONE_RATE,
-    option("--rounds", "How many people arrive in a run.", int, default=100000),
-    option(
-        "--engine",
-        "Person by person, or by counts (discrete populations only; the cost does not grow with "
-        "the rounds).",
-        click.Choice(("auto", "events", "counts")),
-        default="auto",
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -67,7 +38,7 @@ class Play:
 
     environment: str = "lending"
     env_options: tuple[str, ...] = ()
-    allowed_gap: float = 0.15
+    limit: float = 0.15
     comparator_gap: float = 0.02
     regret_gap: float | None = None
     delta: float = 0.05
@@ -81,16 +52,16 @@ class Play:
         return self.comparator_gap if self.regret_gap is None else self.regret_gap
 
     def world(self) -> Environment:
-        """The environment; refuses what no run could have."""
-        from evenhand.simulate.named import make_environment
+        """The environment; a run has at least one round."""
+        from evenhand.simulation.named import make_environment
 
         if self.rounds < 1:
             raise InvalidInput(f"rounds is {self.rounds}; a run has at least one round.")
         return make_environment(self.environment, self.env_options, self.rounds)
 
     def setting(self, world: Environment) -> "Setting":
-        """What the learners are told."""
-        from evenhand.simulate.named import Setting
+        """What the learners know."""
+        from evenhand.simulation.named import Setting
 
         if world.hypotheses is None:
             raise InvalidInput(
@@ -99,31 +70,108 @@ class Play:
         return Setting(
             hypotheses=world.hypotheses,
             rate=RATES[self.rate],
-            allowed_gap=self.allowed_gap,
+            limit=self.limit,
             comparator_gap=self.comparator_gap,
-            failure_probability=self.delta,
+            delta=self.delta,
             horizon=self.rounds,
         )
 
 
-@click.command(
-    "simulate",
-    params=[
-        option(
-            "--learner NAME[:K=V,...]",
-            "The learner, with options after a colon; `evenhand compare --help` lists them.",
-            default="two-phase",
-        ),
-        *PLAY_OPTIONS,
-        option("--seed", "The same seed gives the same run.", NATURAL, default=0),
-        option("--figure FILE", "Draw regret and true gap by round.", PICTURE_FILE),
-        JSON_OPTION,
-    ],
+def play_options(command: Function) -> Function:
+    """What is played. Hands on `play`: Play."""
+
+    @click.option(
+        "--environment",
+        metavar="NAME",
+        default="lending",
+        help="The population: lending, random, thresholds, lower-bound, hard or scores.",
+    )
+    @click.option(
+        "--env-option",
+        "env_options",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="An option of the environment; repeat it.",
+    )
+    @click.option(
+        "--limit", type=float, default=0.15, help="The gap that no policy may exceed, in any round."
+    )
+    @click.option(
+        "--comparator-gap",
+        type=float,
+        default=0.02,
+        help="The gap of the policies that the learner competes with; with the limit it sets how "
+        "long it explores.",
+    )
+    @click.option(
+        "--regret-gap",
+        metavar="FLOAT",
+        type=float,
+        help="Measure regret against the best policy with this gap.  [default: that of "
+        "--comparator-gap]",
+    )
+    @click.option(
+        "--delta",
+        type=float,
+        default=0.05,
+        help="Largest probability that a certified learner ever exceeds the limit in a run.",
+    )
+    @one_rate_option
+    @click.option("--rounds", type=int, default=100000, help="How many people arrive in a run.")
+    @click.option(
+        "--engine",
+        type=click.Choice(("auto", "events", "counts")),
+        default="auto",
+        help="Person by person, or by counts (discrete populations only; the cost does not grow "
+        "with the rounds).",
+    )
+    @functools.wraps(command)
+    def with_play(
+        *args: Any,
+        environment: str,
+        env_options: tuple[str, ...],
+        limit: float,
+        comparator_gap: float,
+        regret_gap: float | None,
+        delta: float,
+        rate: str,
+        rounds: int,
+        engine: "Engine",
+        **options: Any,
+    ) -> None:
+        play = Play(
+            environment=environment,
+            env_options=env_options,
+            limit=limit,
+            comparator_gap=comparator_gap,
+            regret_gap=regret_gap,
+            delta=delta,
+            rate=rate,
+            rounds=rounds,
+            engine=engine,
+        )
+        command(*args, play=play, **options)
+
+    return with_play
+
+
+@click.command("simulate")
+@click.option(
+    "--learner",
+    metavar="NAME[:K=V,...]",
+    default="two-phase",
+    help="The learner, with options after a colon; `evenhand compare --help` lists them.",
 )
+@play_options
+@click.option("--seed", type=NATURAL, default=0, help="The same seed gives the same run.")
+@click.option(
+    "--figure", metavar="FILE", type=PICTURE_FILE, help="Draw regret and true gap by round."
+)
+@json_options
 def command(
-    learner: str, seed: int, figure: Path | None, document: str | None, **options: Any
+    learner: str, play: Play, seed: int, figure: Path | None, document: str | Path | None
 ) -> None:
-    """Play one learner for one run and tell every epoch.
+    """Simulate one run of one learner and show every epoch.
 
     The population is known, so the true gap and the true loss of every policy are exact; the
     learner sees only the labels of the people it accepts.
@@ -133,15 +181,14 @@ def command(
       evenhand simulate --environment lending --learner two-phase --rounds 50000 --seed 1
     """
     from evenhand.report.drawing import require
-    from evenhand.simulate import simulate
-    from evenhand.simulate.named import make_learner, split_options
-    from evenhand.simulate.record import record
+    from evenhand.simulation import simulate
+    from evenhand.simulation.named import make_learner, split_options
+    from evenhand.simulation.record import record
 
     if figure is not None:
         require("matplotlib")  # before the run, not after
     if split_options(learner)[0].startswith("vw-"):
         require("vowpalwabbit")
-    play = Play(**options)
     world = play.world()
     made = make_learner(learner, play.setting(world))
     with show.progress("rounds", play.rounds) as count:
@@ -150,13 +197,24 @@ def command(
         )
     if figure is not None:
         draw(play, learner, run, world, figure)
-    told = record(run, world, play.allowed_gap).to_json()
-    names = ("phases", "gaps", "losses", "regret")
-    epochs = {name: getattr(run, name) for name in names} | {"rounds": run.rounds}
-    accepted = np.diff(run.rounds, prepend=0)
-    epochs["accepted_share"] = np.asarray(run.accepted) / accepted
-    asked = {"learner": learner, "seed": seed, "oracle_calls": run.oracle_calls, **vars(play)}
-    if show.emit(document, {**asked, "optimum": run.optimum, "run": told, "epochs": epochs}):
+    people = np.diff(run.rounds, prepend=0)
+    figures = {
+        "learner": learner,
+        "seed": seed,
+        "oracle_calls": run.oracle_calls,
+        **asdict(play),
+        "optimum": run.optimum,
+        "run": record(run, world, play.limit).to_json(),
+        "epochs": {
+            "phases": run.phases,
+            "gaps": run.gaps,
+            "losses": run.losses,
+            "regret": run.regret,
+            "rounds": run.rounds,
+            "accepted_share": np.asarray(run.accepted) / people,
+        },
+    }
+    if show.emit(document, figures):
         return
     show_run(play, learner, run)
     if figure is not None:
@@ -173,7 +231,7 @@ def show_run(play: Play, learner: str, run: "Run[Learner]") -> None:
     table = show.grid("rounds", "phase", "~policy", *numbers)
     for first, last in stretches(run.phases, run.policies):
         begin = 1 if first == 0 else int(run.rounds[first - 1]) + 1
-        above = run.gaps[last] > play.allowed_gap + show.HOLDS
+        above = run.gaps[last] > play.limit + show.HOLDS
         accepted = int(run.accepted[first : last + 1].sum())
         table.add_row(
             f"{begin:,} to {run.rounds[last]:,}",
@@ -205,25 +263,25 @@ def stretches(phases: Sequence[str], policies: Sequence[Policy]) -> list[tuple[i
 def summary(play: Play, run: "Run[Learner]") -> list[str]:
     """What the run comes to, in sentences."""
     from evenhand.learners import EpochLearner
-    from evenhand.simulate.record import promises
+    from evenhand.simulation.record import guarantees
 
     report = run.learner.report if isinstance(run.learner, EpochLearner) else None
-    share = run.share_above(play.allowed_gap)
+    share = run.share_above(play.limit)
     said = "never above" if not share else f"above in {share:.1%} of the rounds:"
     certified = (
         f"certified with probability {1 - play.delta:g} under the assumptions of the bound"
-        if promises(run.learner, play.allowed_gap)
+        if guarantees(run.learner, play.limit)
         else "this learner is not certified for it"
     )
     return [
-        f"\nLargest true gap {run.worst_gap:.3f}, {said} the promise of {play.allowed_gap:g} "
+        f"\nLargest true gap {run.worst_gap:.3f}, {said} the limit of {play.limit:g} "
         f"({certified}).",
         f"Regret {run.regret[-1]:,.1f} against the best policy with a gap of at most "
         f"{play.regret_to:g}, which loses {run.optimum:.4f} a round; negative where a larger gap "
         "buys a smaller loss.",
         f"{int(run.accepted.sum()):,} accepted, {run.oracle_calls} oracle calls, "
         f"{run.seconds:.2f} s.",
-        *(report.notes if report else ()),
+        *(note.text for note in (report.notes if report else ())),
         *(f"Forecast: {text}" for text in (report.forecast if report else ())),
     ]
 
@@ -231,17 +289,19 @@ def summary(play: Play, run: "Run[Learner]") -> list[str]:
 def draw(play: Play, name: str, run: "Run[Learner]", world: Environment, path: Path) -> None:
     """Regret and gap of this run."""
     from evenhand.report import regret_and_gap_figure, save_figure
-    from evenhand.simulate import Comparison, LearnerRuns
-    from evenhand.simulate.record import record
+    from evenhand.simulation import Comparison, LearnerRuns
+    from evenhand.simulation.record import record
 
+    kept = record(run, world, play.limit)
     alone = Comparison(
         environment=dict(world.params),
         rounds=play.rounds,
         seeds=(run.seed,),
-        promise=play.allowed_gap,
-        failure_probability=play.delta,
+        limit=play.limit,
+        delta=play.delta,
         regret_gap=play.regret_to,
-        optimum=run.optimum,
-        learners=(LearnerRuns(name, {}, (record(run, world, play.allowed_gap),)),),
+        optimum=kept.optimum,
+        constant=kept.constant,
+        learners=(LearnerRuns(name, {}, (kept,)),),
     )
     save_figure(regret_and_gap_figure(alone), path)

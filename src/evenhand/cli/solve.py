@@ -3,58 +3,81 @@ table.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 from evenhand.cli import show
+from evenhand.cli.certify import certify_options, named_ceilings, present_certified
 from evenhand.cli.options import (
     JSON_FILE,
-    JSON_OPTION,
-    MANY_RATES,
     NATURAL,
     POSITIVE,
-    PROBLEM_OPTIONS,
-    TABLE_OPTIONS,
-    TableProblem,
-    option,
-    table_problem,
+    ColumnOptions,
+    column_options,
+    json_options,
+    problem_options,
+    several_rates_option,
 )
+from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.contracts import Json
+from evenhand.errors import InvalidInput
 from evenhand.words import LabelledSample
 
 if TYPE_CHECKING:
-    from evenhand.evaluation import PolicyFile, PolicyMeasurement
+    from evenhand.evaluation import Measurement, PolicyFile
     from evenhand.faircsc import FairSolution
 
 
-@click.command(
-    "solve",
-    params=[
-        *TABLE_OPTIONS,
-        MANY_RATES,
-        *PROBLEM_OPTIONS,
-        option(
-            "--method",
-            "The solver; saddle-point is the paper's recipe.",
-            click.Choice(("column-generation", "saddle-point")),
-            default="column-generation",
-        ),
-        option("--max-calls", "Stop after this many oracle calls.", POSITIVE),
-        option(
-            "--holdout SHARE",
-            "Hold out this share of every group, choose the policy on the rest, and test it on "
-            "them.",
-            float,
-        ),
-        option("--seed", "Who is held out.", NATURAL, default=0),
-        option("--out POLICY.JSON", "Save the policy as plain JSON.", JSON_FILE),
-        JSON_OPTION,
-    ],
+@click.command("solve")
+@click.argument("data", metavar="DATA")
+@column_options
+@several_rates_option
+@problem_options
+@click.option(
+    "--method",
+    type=click.Choice(("column-generation", "saddle-point")),
+    default="column-generation",
+    help="The solver; saddle-point is the paper's recipe.",
 )
+@click.option("--max-calls", type=POSITIVE, help="Stop after this many oracle calls.")
+@click.option(
+    "--holdout",
+    metavar="SHARE",
+    type=float,
+    help="Hold out this share of every group, choose the policy on the rest, and test it on them.",
+)
+@click.option("--seed", type=NATURAL, default=0, help="Who is held out.")
+@click.option(
+    "--certify",
+    metavar="DELTA",
+    type=float,
+    help="Fit on a third of the table and certify on the rest: the limit holds for the population "
+    "with probability 1 - DELTA, not on the table alone.",
+)
+@certify_options
+@click.option("--out", metavar="POLICY.JSON", type=JSON_FILE, help="Save the policy as plain JSON.")
+@json_options
 def command(
-    method: str, max_calls: int | None, out: Path | None, document: str | None, **options: Any
+    data: str,
+    columns: ColumnOptions,
+    rates: tuple[str, ...],
+    limit: float,
+    kind: str,
+    score: str | None,
+    price_false_accept: str,
+    price_false_reject: str,
+    group_use: str,
+    method: str,
+    max_calls: int | None,
+    holdout: float | None,
+    seed: int,
+    certify: float | None,
+    ceilings: tuple[str, ...],
+    no_coins: bool,
+    out: Path | None,
+    document: str | Path | None,
 ) -> None:
     """Find the cheapest mixture of rules whose rates differ by at most a limit.
 
@@ -63,7 +86,7 @@ def command(
     look at.
 
     \b
-    Example: loans, where group and outcome are known for everybody
+    Example: loans, where group and outcome are known for all people
       evenhand solve loans.csv --label repaid --good yes --group sex \\
           --rate fpr --limit 0.05 --class stumps --out policy.json
 
@@ -77,15 +100,44 @@ def command(
       tree        scikit-learn's decision tree of depth 5; heuristic
 
     The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the
-    mixture, on this table.
+    mixture, on this table. For the population that the table was drawn from it is certified with
+    --certify 0.05; --no-coins then finds the cheapest single rule that passes.
     """
-    task = table_problem(options)
+    task = table_problem(
+        data,
+        columns,
+        rates=rates,
+        limit=limit,
+        kind=kind,
+        score=score,
+        price_false_accept=price_false_accept,
+        price_false_reject=price_false_reject,
+        group_use=group_use,
+        holdout=holdout,
+        seed=seed,
+    )
+    if certify is not None:
+        present_certified(
+            task,
+            delta=certify,
+            ceilings=named_ceilings(ceilings),
+            randomise=not no_coins,
+            max_calls=max_calls,
+            seed=seed,
+            out=out,
+            document=document,
+        )
+        return
+    if ceilings or no_coins:
+        raise InvalidInput(
+            "--ceiling and --no-coins belong to a certificate.", hint="add --certify 0.05."
+        )
     solution = show.solve(task, method, max_calls)
     present(task, solution, out, document)
 
 
 def present(
-    task: TableProblem, solution: "FairSolution", out: Path | None, document: str | None
+    task: TableProblem, solution: "FairSolution", out: Path | None, document: str | Path | None
 ) -> None:
     """Save the policy, then print it as JSON or show it, with what is measured on the people who
     were held out.
@@ -114,7 +166,7 @@ def present(
 
 def test_held(
     task: TableProblem, held: LabelledSample, solution: "FairSolution"
-) -> "tuple[PolicyFile, PolicyMeasurement]":
+) -> "tuple[PolicyFile, Measurement]":
     """The policy as `evenhand test` would read it from its file, and what that would measure."""
     from evenhand.evaluation import PolicyFile, measure_policy
 
@@ -136,7 +188,8 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
     from evenhand import __version__
     from evenhand.tables import recipe_to_json
 
-    table, lower = task.table, solution.lower_bound
+    table = task.table
+    lower = solution.lower_bound
     rates = show.measured_rates(task, solution)
     costs = [show.per_person(task, cost) for cost in show.costs_of(task, solution).values()]
     names = ("policy", "without_limit", "accept_all", "reject_all")
@@ -162,11 +215,12 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
         "oracle_calls": solution.oracle_calls,
         "method": solution.report.method,
         "converged": solution.report.converged,
+        **({"solver_note": solution.report.note} if solution.report.note else {}),
         "table": {"file": task.source, "people": len(task.sample)},
         **({} if task.missing is None else {"missing": list(task.missing)}),
         "costs_per_person": dict(zip(names, costs, strict=True)),
         "gap_without_limit": float(np.abs(solution.unlimited_gaps).max()),
-        "notes": list(table.notes),
+        "notes": [str(note) for note in table.notes],
         "warnings": [vars(one) for one in task.warnings],
         "note": show.IN_SAMPLE,
     }

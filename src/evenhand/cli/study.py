@@ -1,83 +1,92 @@
 """`evenhand study`: learners x tables x limits x seeds, resumable, with one report."""
 
 import os
-import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from evenhand.cli.messages import note_text, warning_text
 from evenhand.cli.options import (
     CLASS_NAME,
-    FLAGS,
     FOLDER,
-    JSON_OPTION,
-    LISTS,
-    MEANING_OPTIONS,
     NATURAL,
-    ONE_RATE,
-    PLAIN,
     POSITIVE,
-    PRICE_OPTIONS,
-    column_meaning,
-    command_words,
-    option,
+    ColumnOptions,
+    column_options,
+    command_line,
+    json_options,
+    one_rate_option,
+    price_options,
 )
 from evenhand.cli.show import console, emit, grid, progress
-from evenhand.contracts import Json, Params
+from evenhand.contracts import Json
 
 if TYPE_CHECKING:
-    from evenhand.simulate.study import Study, StudyPlan
-
-LEFT_OUT = {
-    **dict.fromkeys((*PLAIN, *LISTS, *FLAGS)),
-    "class": "stumps",
-    "rate": "fpr",
-    "price_false_accept": 1.0,
-    "price_false_reject": 1.0,
-    "delta": 0.05,
-    "first_seed": 0,
-    "rounds": None,
-    "seeds": None,
-}
-"""The options that the printed command repeats, and the values at which it leaves them out."""
+    from evenhand.simulation.study import Source, Study
 
 
-@click.command(
-    "study",
-    params=[
-        click.Argument(["tables"], nargs=-1, required=True, metavar="TABLE..."),
-        *MEANING_OPTIONS,
-        option(
-            "--learner learners NAME",
-            "A learner; repeat it.  [default: the six that need no extra package]",
-            multiple=True,
-        ),
-        option("--limit limits", "A limit; repeat it.  [default: 0.05]", float, multiple=True),
-        option("--seeds", "Runs of each.", POSITIVE, default=5),
-        option("--first-seed", "The seed of the first.", NATURAL, default=0),
-        option("--rounds", "People in a run.", POSITIVE, default=50000),
-        option("--class kind", "The rules to choose from.", CLASS_NAME, default="stumps"),
-        ONE_RATE,
-        option("--delta", "How likely the promise may fail in a life.", float, default=0.05),
-        *PRICE_OPTIONS,
-        option("--jobs N", "Processes.  [default: one per core]", POSITIVE),
-        option(
-            "--dask ADDRESS",
-            'Run on Dask: the address of a scheduler (tcp://host:8786), or "local".',
-        ),
-        option(
-            "--out DIR",
-            "Folder for report.html, results.parquet and journal.jsonl.",
-            FOLDER,
-            default=Path("evenhand-study"),
-        ),
-        JSON_OPTION,
-    ],
+@click.command("study")
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@column_options
+@click.option(
+    "--learner",
+    "learners",
+    metavar="NAME",
+    multiple=True,
+    help="A learner; repeat it.  [default: the six that need no extra package]",
 )
-def command(document: str | None, **options: Any) -> None:
-    """What fairness costs on your data, and which learner keeps it.
+@click.option(
+    "--limit", "limits", type=float, multiple=True, help="A limit; repeat it.  [default: 0.05]"
+)
+@click.option("--seeds", type=POSITIVE, default=5, help="Runs of each.")
+@click.option("--first-seed", type=NATURAL, default=0, help="The seed of the first.")
+@click.option("--rounds", type=POSITIVE, default=50000, help="People in a run.")
+@click.option(
+    "--class", "kind", type=CLASS_NAME, default="stumps", help="The rules to choose from."
+)
+@one_rate_option
+@click.option(
+    "--delta",
+    type=float,
+    default=0.05,
+    help="Largest probability that a certified learner ever exceeds the limit in a run.",
+)
+@price_options
+@click.option("--jobs", metavar="N", type=POSITIVE, help="Processes.  [default: one per core]")
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help='Run on Dask: the address of a scheduler (tcp://host:8786), or "local".',
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=FOLDER,
+    default=Path("evenhand-study"),
+    help="Folder for report.html, results.parquet and journal.jsonl.",
+)
+@json_options
+def command(
+    tables: tuple[str, ...],
+    columns: ColumnOptions,
+    learners: tuple[str, ...],
+    limits: tuple[float, ...],
+    seeds: int,
+    first_seed: int,
+    rounds: int,
+    kind: str,
+    rate: str,
+    delta: float,
+    price_false_accept: float,
+    price_false_reject: float,
+    jobs: int | None,
+    dask: str | None,
+    out: Path,
+    document: str | Path | None,
+) -> None:
+    """Simulate learners on your data: what does the limit cost, and which of them keep it?
 
     TABLE is a known table (evenhand data list), a description (.toml), or a file of rows (CSV,
     Excel, Parquet, JSON lines) together with --label and --group. Every table is taken for the
@@ -103,61 +112,58 @@ def command(document: str | None, **options: Any) -> None:
       accept-all         no learning
     """
     from evenhand.report.drawing import require
-    from evenhand.simulate.study import Dask, Local, study, write_parquet
-    from evenhand.tables import misleading
+    from evenhand.simulation.named import STUDIED
+    from evenhand.simulation.study import StudyPlan, study, write_parquet
+    from evenhand.simulation.sweep import Dask, Local
+    from evenhand.tables import data_warnings
 
     require("matplotlib", "jinja2", "pyarrow")  # before hours of work, not after
-    if any(name.startswith("vw-") for name in options["learners"]):
+    if any(name.startswith("vw-") for name in learners):
         require("vowpalwabbit")
-    if options["dask"]:
+    if dask:
         require("distributed")
-    plan, jobs = make_study(options), options["jobs"] or os.cpu_count() or 1
-    workers = Dask(options["dask"], jobs) if options["dask"] else Local(jobs)
+    plan = StudyPlan(
+        sources=tuple(make_source(name, columns) for name in dict.fromkeys(tables)),
+        learners=tuple(dict.fromkeys(learners)) or STUDIED,
+        limits=tuple(dict.fromkeys(limits)) or (0.05,),
+        seeds=seeds,
+        rounds=rounds,
+        rate=rate,
+        kind=kind,
+        delta=delta,
+        false_accept=price_false_accept,
+        false_reject=price_false_reject,
+        first_seed=first_seed,
+    )
+    processes = jobs or os.cpu_count() or 1
+    workers = Dask(dask, processes) if dask else Local(processes)
     for source in plan.sources:  # what was done to the user's own rows on the way in
         own = source.table() if source.description else None
         for note in own.notes if own else ():
-            click.echo(f"{source.name}: {note}.", err=True)
-        for one in misleading(own) if own else ():
-            click.echo(f"{source.name}: WARNING: {one.text}.", err=True)
-    folder: Path = options["out"]
-    total = len(plan.questions) * (1 + len(plan.learners) * plan.seeds)
-    with progress("runs", total) as count:
-        finished = study(plan, folder, workers, lambda done, _: count(done))
+            click.echo(f"{source.name}: {note_text(note)}.", err=True)
+        for one in data_warnings(own) if own else ():
+            click.echo(f"{source.name}: WARNING: {warning_text(one)}.", err=True)
+    with progress("runs", plan.size) as count:
+        finished = study(plan, out, workers, count)
     if document != "-":
         show_study(finished)
-    write_parquet(finished, folder / "results.parquet")
-    page = folder / "report.html"
-    page.write_text(report(finished, options), encoding="utf-8")
-    if emit(document, study_document(finished, folder)):
+    write_parquet(finished, out / "results.parquet")
+    page = out / "report.html"
+    page.write_text(report(finished), encoding="utf-8")
+    if emit(document, study_document(finished, out)):
         return
-    click.echo(f"\nReport: {page}\nRows: {folder / 'results.parquet'}")
+    click.echo(f"\nReport: {page}\nRows: {out / 'results.parquet'}")
 
 
-def make_study(options: Params) -> "StudyPlan":
-    """The plan, with every complaint about tables and names made before anything runs."""
-    from evenhand.simulate.named import STUDIED
-    from evenhand.simulate.study import StudyPlan, source_of
+def make_source(name: str, columns: ColumnOptions) -> "Source":
+    """A table of the study; an error in its name or columns is raised before anything runs."""
+    from evenhand.simulation.study import source_of
     from evenhand.tables import describe
 
-    sources = []
-    for name in dict.fromkeys(options["tables"]):
-        described = describe(name, **column_meaning(options))
-        if described is not None:  # workers may run in another folder
-            described = replace(described, path=described.path.absolute())
-        sources.append(source_of(name, described))
-    return StudyPlan(
-        sources=tuple(sources),
-        learners=tuple(dict.fromkeys(options["learners"])) or STUDIED,
-        limits=tuple(dict.fromkeys(options["limits"])) or (0.05,),
-        seeds=options["seeds"],
-        rounds=options["rounds"],
-        rate=options["rate"],
-        kind=options["kind"],
-        failure_probability=options["delta"],
-        false_accept=options["price_false_accept"],
-        false_reject=options["price_false_reject"],
-        first_seed=options["first_seed"],
-    )
+    described = describe(name, **columns.given())
+    if described is not None:  # workers may run in another folder
+        described = replace(described, path=described.path.absolute())
+    return source_of(name, described)
 
 
 def study_document(finished: "Study", folder: Path) -> Json:
@@ -165,20 +171,21 @@ def study_document(finished: "Study", folder: Path) -> Json:
     return {
         "cells": [
             {
-                "table": cell.table,
-                "limit": cell.limit,
-                "learner": cell.learner,
-                "certified": cell.promised,
-                "error": cell.mean("error"),
-                "regret_over_constant": cell.mean("regret_over_constant"),
-                "worst_gap": cell.worst_gap,
-                "runs": len(cell.rows),
-                "runs_above": cell.runs_above,
-                "rounds_above": cell.mean("rounds_above"),
-                "audit_share": cell.mean("audit_share"),
-                "seconds_per_run": sum(cell.seconds) / len(cell.seconds),
+                "table": comparison.environment["environment"],
+                "limit": comparison.limit,
+                "learner": row.name,
+                "certified": row.guaranteed,
+                "error": row.cost,
+                "regret_over_constant": row.regret_over_constant,
+                "worst_gap": row.worst_gap,
+                "runs": row.runs,
+                "runs_above": row.runs_above,
+                "rounds_above": row.rounds_above,
+                "audit_share": row.audit_share,
+                "seconds_per_run": row.seconds,
             }
-            for cell in finished.cells
+            for comparison in finished.comparisons
+            for row in comparison.summaries
         ],
         "report": folder / "report.html",
         "rows": folder / "results.parquet",
@@ -190,26 +197,33 @@ def show_study(finished: "Study") -> None:
     from evenhand.report.pages import percent
 
     numbers = (
-        *(">error", ">regret /\nconstant's", ">worst\ngap", ">rounds\nabove", ">audits", ">s/run"),
+        ">error",
+        ">regret /\nconstant's",
+        ">worst\ngap",
+        ">rounds\nabove",
+        ">audits",
+        ">s/run",
     )
     table = grid("~table", "limit", "~learner", *numbers, padding=0)
-    for cell in finished.cells:
-        gap = f"{cell.worst_gap:.3f}"
-        table.add_row(
-            cell.table,
-            f"{cell.limit:g}",
-            cell.learner,
-            f"{cell.mean('error'):.4f}",
-            f"{cell.mean('regret_over_constant'):.2f}",
-            f"[bold red]{gap}[/]" if cell.runs_above else gap,
-            percent(cell.mean("rounds_above")),
-            f"{cell.mean('audit_share'):.1%}",
-            f"{sum(cell.seconds) / len(cell.seconds):.1f}",
-        )
+    for comparison in finished.comparisons:
+        for row in comparison.summaries:
+            gap = f"{row.worst_gap:.3f}"
+            ratio = row.regret_over_constant
+            table.add_row(
+                comparison.environment["environment"],
+                f"{comparison.limit:g}",
+                row.name,
+                f"{row.cost:.4f}",
+                "" if ratio is None else f"{ratio:.2f}",
+                f"[bold red]{gap}[/]" if row.runs_above else gap,
+                percent(row.rounds_above),
+                f"{row.audit_share:.1%}",
+                f"{row.seconds:.1f}",
+            )
     console().print(table)
 
 
-def report(finished: "Study", options: Params) -> str:
+def report(finished: "Study") -> str:
     """The HTML page."""
     from evenhand import __version__
     from evenhand.cli.data import about
@@ -220,15 +234,8 @@ def report(finished: "Study", options: Params) -> str:
     facts = {}
     for source in finished.plan.sources:
         published = None if source.description else TABLES[source.name]
-        facts[source.name] = about(source.table(), published, source.description)
-    rate, typed = RATES[finished.plan.rate].name, command_line(options)
-    return study_page(StudyReport(finished, facts, rate, typed, __version__, "results.parquet"))
-
-
-def command_line(options: Params) -> str:
-    """What to type to get the same results."""
-    repeated = {"learner": options["learners"], "limit": options["limits"]}
-    words = ["evenhand", "study", *options["tables"]]
-    words += command_words(repeated, dict.fromkeys(repeated))
-    words += command_words({**options, "class": options["kind"]}, LEFT_OUT)
-    return shlex.join(words)
+        facts[source.name] = about(source.table(), published, source.description).paragraphs
+    rate = RATES[finished.plan.rate].name
+    return study_page(
+        StudyReport(finished, facts, rate, command_line(), __version__, "results.parquet")
+    )

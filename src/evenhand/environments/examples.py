@@ -68,7 +68,7 @@ class LowerBound(Discrete):
     --------
     >>> from evenhand.environments import LowerBound
     >>> world = LowerBound(which=1, gap=1 / 16)
-    >>> world.optimum(allowed_gap=0.0)[0]
+    >>> world.optimum(limit=0.0)[0]
     0.125
     """
 
@@ -82,11 +82,14 @@ class LowerBound(Discrete):
                 hint="with gap = T^(-alpha) this means T >= 16^(1/alpha): "
                 "65,536 for alpha = 1/4, 4,096 for alpha = 1/3.",
             )
-        self.which, self.rate_gap = which, float(gap)
-        up, down = 0.5 + 4 * gap, 0.5 - 4 * gap
+        self.which = which
+        self.rate_gap = float(gap)
+        up = 0.5 + 4 * gap
+        down = 0.5 - 4 * gap
         minus = [up, down, 1.0, 0.0]
         plus = [down, up, 1.0, 0.0] if which == 1 else minus
-        first, second = [True, False, True, False], [False, True, True, False]
+        first = [True, False, True, False]
+        second = [False, True, True, False]
         accepts = [[False] * 8, [True] * 8, first + first, first + second]
         group = np.repeat([-1, 1], 4)
         super().__init__(np.full(8, 1 / 8), minus + plus, group, accepts, name="lower bound")
@@ -161,7 +164,8 @@ def random_population(seed: int = 0, contexts: int = 50, hypotheses: int = 200) 
     score = np.concatenate([generator.normal(mean, 1.2, contexts) for mean in (0.3, -0.5)])
     rules = [np.zeros(2 * contexts, bool), np.ones(2 * contexts, bool), group == 1, group == -1]
     for _ in range(hypotheses):
-        noise, cut = generator.choice([0.5, 1.0, 2.0, 4.0]), generator.normal(0, 0.7)
+        noise = generator.choice([0.5, 1.0, 2.0, 4.0])
+        cut = generator.normal(0, 0.7)
         tilt = generator.normal(0, 0.4)
         rules.append(score + generator.normal(0, noise, 2 * contexts) - cut + tilt * group > 0)
     return Discrete(share, _logistic(1.5 * score), group, np.array(rules), name=f"random {seed}")
@@ -230,7 +234,8 @@ def lending() -> Discrete:
     """
     score, band = np.divmod(np.arange(SCORE_BINS * RENT_BANDS, dtype=np.float64), RENT_BANDS)
     bins = np.arange(SCORE_BINS, dtype=np.float64)
-    shares, rates = [], []
+    shares = []
+    rates = []
     # each region: scores are bell-shaped, repayment is logistic in score and rent history
     for part, mean, bands, shift in (
         (0.7, 6.0, (0.45, 0.35, 0.20), 0.3),
@@ -351,7 +356,8 @@ def at_the_limit(limit: float) -> Discrete:
     first = [True, False, False, False]
     second = (first, [True, True, False, False], [True, True, True, False])
     rules = [[False] * 8, [True] * 8, *(first + rule for rule in second)]
-    rates, group = np.tile(1 - negatives / mass, 2), np.repeat([-1, 1], 4)
+    rates = np.tile(1 - negatives / mass, 2)
+    group = np.repeat([-1, 1], 4)
     return Discrete(np.tile(mass, 2), rates, group, rules, name=f"a gap exactly at {limit:g}")
 
 
@@ -459,7 +465,8 @@ def _rules(scores: FloatArray, seed: int) -> BoolArray:
     generator = stream(seed, "difficult", "rules")
     rules = [np.zeros(len(scores), bool), np.ones(len(scores), bool)]
     for number in range(RULES):
-        noise, cut = generator.choice([0.3, 1.0, 2.0]), generator.normal(0, 0.6)
+        noise = generator.choice([0.3, 1.0, 2.0])
+        cut = generator.normal(0, 0.6)
         tilt = generator.normal(0, 0.5)
         lean = tilt * GROUPS if number < RULES // 2 else 0.0
         rules.append(scores + generator.normal(0, noise, len(scores)) + lean > cut)

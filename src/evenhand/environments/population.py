@@ -18,7 +18,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from evenhand.contracts import Enumeration, GroupUse, HypothesisClass, Params, Policy
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.faircsc import solve_fair
+from evenhand.faircsc.columns import without_rounding
 from evenhand.faircsc.oracle import require_limit
 from evenhand.fairness import FalsePositiveRate, GapConstraints, Rate
 from evenhand.fairness.rates import as_rates
@@ -36,7 +37,6 @@ from evenhand.randomness import stream
 from evenhand.shown import Brief
 from evenhand.tables import Table
 from evenhand.words import (
-    CostSensitiveProblem,
     FloatArray,
     GroupArray,
     IntArray,
@@ -184,7 +184,7 @@ class Population(ABC):
 
     def optimum(
         self,
-        allowed_gap: float,
+        limit: float,
         rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
         prices: Prices = ZERO_ONE,
     ) -> tuple[float, Mixture]:
@@ -196,7 +196,7 @@ class Population(ABC):
 
         Parameters
         ----------
-        allowed_gap : float
+        limit : float
             The limit.
         rate : Rate or sequence of Rate, optional
             The rates whose gaps are limited; by default the false positive rate.
@@ -208,7 +208,8 @@ class Population(ABC):
         (float, Mixture)
             The loss, and the mixture.
         """
-        limit, rates = require_limit(allowed_gap), as_rates(rate)
+        limit = require_limit(limit)
+        rates = as_rates(rate)
         key = _question(limit, rates, prices)
         if key not in self._optima:
             self._optima[key] = self._best(limit, rates, prices)
@@ -220,7 +221,7 @@ class Population(ABC):
 
     def know_optimum(
         self,
-        allowed_gap: float,
+        limit: float,
         rate: Rate | Sequence[Rate],
         prices: Prices,
         loss: float,
@@ -230,32 +231,83 @@ class Population(ABC):
 
         Parameters
         ----------
-        allowed_gap, rate, prices
+        limit, rate, prices
             The question, as for `optimum`.
         loss, policy
             What `optimum` returned there.
         """
-        self._optima[_question(require_limit(allowed_gap), as_rates(rate), prices)] = (loss, policy)
+        self._optima[_question(require_limit(limit), as_rates(rate), prices)] = (loss, policy)
 
     def _constraints(self, rates: tuple[Rate, ...], sample: LabelledSample) -> GapConstraints:
         return GapConstraints.on(rates, sample)
 
-    def _best(
-        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
-    ) -> tuple[float, Mixture]:
+    def _best(self, limit: float, rates: tuple[Rate, ...], prices: Prices) -> tuple[float, Mixture]:
         """(loss, mixture) of the linear program over all members of the class and the two
         constants, with losses and gaps summed over the weighted rows of the table.
         """
+        return self._solved(limit, rates, prices, None)
+
+    def optimum_within(
+        self,
+        limit: float,
+        rate: Rate | Sequence[Rate],
+        prices: Prices,
+        most: float,
+        least: float = 0.0,
+    ) -> tuple[float, Mixture]:
+        """Return the best mixture within a limit that accepts a permitted share of the people.
+
+        Parameters
+        ----------
+        limit, rate, prices
+            As for `optimum`.
+        most, least : float
+            The largest and the smallest share.
+
+        Returns
+        -------
+        (float, Mixture)
+            The loss, and the mixture.
+
+        Raises
+        ------
+        InvalidInput
+            If the class cannot be enumerated.
+        """
+        return self._solved(require_limit(limit), as_rates(rate), prices, (least, most))
+
+    def _solved(
+        self,
+        limit: float,
+        rates: tuple[Rate, ...],
+        prices: Prices,
+        shares: tuple[float, float] | None,
+    ) -> tuple[float, Mixture]:
         assert self.hypotheses is not None  # a class that can be enumerated
         table = self._rows()
-        constraints, priced = self._constraints(rates, table), self._row_prices(prices, table)
-        bound = cast(Enumeration, self.hypotheses.bind(table.features, None))
+        constraints = self._constraints(rates, table)
+        priced = self._row_prices(prices, table)
+        bound = self.hypotheses.bind(table.features, None)
+        if not isinstance(bound, Enumeration):
+            raise InvalidInput(
+                f"{type(self.hypotheses).__name__} cannot be enumerated, so the best policy within "
+                "a cap is not known.",
+                hint="compare with another learner instead.",
+            )
         cost = table.weight * priced.acceptance_cost(table.label)
         totals = bound.totals(np.vstack([cost, constraints.channels]))
         members = totals.shape[1]
         costs = np.concatenate([totals[0], [float(cost.sum()), 0.0]])
-        gaps = np.hstack([constraints.pairs @ totals[1:], np.zeros((len(constraints.pairs), 2))])
-        weights = cheapest_mixture(costs, gaps, allowed_gap)
+        # accept-all has the gaps of its weights, none for rates that can be certified
+        everybody = without_rounding(constraints.gaps(np.ones(len(table))))
+        nobody_gaps = np.zeros(len(everybody))
+        gaps = np.column_stack([constraints.pairs @ totals[1:], everybody, nobody_gaps])
+        if shares is None:
+            weights = cheapest_mixture(costs, gaps, limit)
+        else:
+            people = bound.totals(table.weight[np.newaxis])[0] / table.weight.sum()
+            accepted = np.concatenate([people, [1.0, 0.0]])
+            weights = cheapest_within(costs, gaps, limit, accepted, shares)
         chosen = np.flatnonzero(weights)
         parts = tuple(
             bound.hypothesis(int(h)) if h < members else (ACCEPT_ALL, REJECT_ALL)[int(h) - members]
@@ -332,6 +384,33 @@ def require_rows(rows: int) -> int:
     if rows < 1:
         raise InvalidInput(f"{rows} people were asked for; a draw has at least one.")
     return int(rows)
+
+
+def cheapest_within(
+    costs: FloatArray,
+    gaps: FloatArray,
+    limit: float,
+    accepted: FloatArray,
+    shares: tuple[float, float],
+) -> FloatArray:
+    """The weights of the linear program with a cap and a floor; accepted (hypotheses,): the share
+    that each accepts.
+    """
+    from scipy.optimize import linprog
+
+    least, most = shares
+    scale = float(np.abs(costs).max()) or 1.0
+    solution = linprog(
+        costs / scale,
+        A_ub=np.vstack([gaps, -gaps, accepted, -accepted]),
+        b_ub=np.concatenate([np.full(2 * len(gaps), limit), [most, -least]]),
+        A_eq=np.ones((1, len(costs))),
+        b_eq=[1.0],
+        method="highs-ds",
+    )
+    weights = np.maximum(np.asarray(solution.x, dtype=np.float64), 0.0)
+    weights = np.where(weights > 1e-12, weights, 0.0)
+    return np.asarray(weights / weights.sum())
 
 
 def cheapest_mixture(costs: FloatArray, gaps: FloatArray, limit: float) -> FloatArray:
@@ -443,7 +522,7 @@ class Discrete(TablePopulation):
     ...     probability=[0.3, 0.2, 0.3, 0.2], positive_rate=[0.9, 0.2, 0.6, 0.1],
     ...     group=["a", "a", "b", "b"], accepts=[[True, False, True, False]],
     ... )
-    >>> loss, policy = world.optimum(allowed_gap=1.0)
+    >>> loss, policy = world.optimum(limit=1.0)
     >>> round(loss, 3), round(world.gap(policy), 3)
     (0.21, 0.242)
     """
@@ -654,8 +733,11 @@ class Replay(TablePopulation):
                 f"seed is {seed}, but only a stream has an order to shuffle.",
                 hint="pass streamed=True, or no seed.",
             )
-        self.name, self.streamed, self.seed = name, streamed, seed
-        self.hypotheses, self.group_use = hypotheses, group_use
+        self.name = name
+        self.streamed = streamed
+        self.seed = seed
+        self.hypotheses = hypotheses
+        self.group_use = group_use
         self._table = sample
         self._population = LabelledSample(
             sample.features, sample.group, sample.label, sample.weight / sample.weight.sum()
@@ -753,7 +835,8 @@ class Replay(TablePopulation):
             If a stream has too few rows left.
         """
         require_rows(rounds)
-        table, left = self._table, len(self) - self._position
+        table = self._table
+        left = len(self) - self._position
         if not self.streamed:
             rows = generator.choice(len(self), size=rounds, p=self._population.weight)
         elif rounds <= left:
@@ -772,23 +855,14 @@ class Replay(TablePopulation):
         table = self._population
         return table, policy.acceptance(table.features, table.group)
 
-    def _best(
-        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
-    ) -> tuple[float, Mixture]:
+    def _best(self, limit: float, rates: tuple[Rate, ...], prices: Prices) -> tuple[float, Mixture]:
         if self.hypotheses is None:
             raise InvalidInput(
                 "this table has no hypothesis class, so there is no best policy.",
                 hint="pass hypotheses=...",
             )
         table = self._population
-        plain = self._row_prices(prices, table).problem(table.features, table.group, table.label)
-        problem = CostSensitiveProblem(
-            table.features,
-            table.group,
-            plain.cost_if_rejected * table.weight,
-            plain.cost_if_accepted * table.weight,
-        )
-        best = solve_fair(
-            problem, self.hypotheses, rates, table, allowed_gap, group_use=self.group_use
-        )
+        priced = self._row_prices(prices, table)
+        problem = priced.problem(table.features, table.group, table.label, table.count)
+        best = solve_fair(problem, self.hypotheses, rates, table, limit, group_use=self.group_use)
         return best.cost, best.policy

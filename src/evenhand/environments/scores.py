@@ -171,7 +171,7 @@ class Scores(Population):
     --------
     >>> from evenhand.environments import Scores
     >>> world = Scores()
-    >>> round(world.optimum(allowed_gap=1.0)[0], 3), round(world.optimum(allowed_gap=0.05)[0], 3)
+    >>> round(world.optimum(limit=1.0)[0], 3), round(world.optimum(limit=0.05)[0], 3)
     (0.208, 0.306)
     """
 
@@ -179,7 +179,8 @@ class Scores(Population):
         self, groups: Mapping[Any, ScoreGroup] | None = None, *, name: str = "scores"
     ) -> None:
         super().__init__()
-        self.name, self.groups = name, dict(DEFAULT_GROUPS if groups is None else groups)
+        self.name = name
+        self.groups = dict(DEFAULT_GROUPS if groups is None else groups)
         total = sum(part.share for part in self.groups.values())
         if len(self.groups) < 2 or abs(total - 1.0) > 1e-9:
             raise InvalidInput(
@@ -262,7 +263,10 @@ class Scores(Population):
         """One row per group, label and interval between the group's cuts, weighted with its
         probability, placed at its left end.
         """
-        score, member, label, count = [], [], [], []
+        score = []
+        member = []
+        label = []
+        count = []
         for k, (part, inner) in enumerate(zip(self.groups.values(), cuts, strict=True)):
             below = min((float(c[0]) for c in cuts if len(c)), default=0.0) - 1.0
             for y in (1, -1):
@@ -283,21 +287,26 @@ def step_points(function: Callable[[FloatArray], FloatArray], grid: FloatArray) 
     >>> step_points(lambda x: (x >= 0.3) + 0.5 * (x >= 0.31), np.array([0.0, 1.0])).tolist()
     [0.3, 0.31]
     """
-    left, right = grid[:-1], grid[1:]
+    left = grid[:-1]
+    right = grid[1:]
     points: list[FloatArray] = []
     while True:
         value = function(left)
         changed = value != function(right)
         if not changed.any():
             return np.unique(np.concatenate([*points, np.zeros(0)]))
-        left, right, value = left[changed], right[changed], value[changed]
+        left = left[changed]
+        right = right[changed]
+        value = value[changed]
         # bisect: the smallest number in each (left, right] at which the function is not `value`
-        before, after = left, right
+        before = left
+        after = right
         while True:
             middle = before + (after - before) / 2
             if ((middle <= before) | (middle >= after)).all():
                 break
             same = function(middle) == value
-            before, after = np.where(same, middle, before), np.where(same, after, middle)
+            before = np.where(same, middle, before)
+            after = np.where(same, after, middle)
         left = after
         points.append(left)

@@ -8,6 +8,7 @@ from evenhand.estimation.loss import (
     doubly_robust,
     one_sided,
     two_sided,
+    with_more_rounds,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "doubly_robust",
     "one_sided",
     "two_sided",
+    "with_more_rounds",
 ]

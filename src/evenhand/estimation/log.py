@@ -80,7 +80,8 @@ def _grouped_by(key: NDArray[np.generic], first: IntArray, index: IntArray) -> i
     order = np.argsort(where)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    first[: len(order)], index[:] = where[order], rank[inverse.reshape(-1)]
+    first[: len(order)] = where[order]
+    index[:] = rank[inverse.reshape(-1)]
     return len(order)
 
 
@@ -97,7 +98,8 @@ def number_rows(
     """
 
     def hashed(row: FloatArray, column: np.uint64) -> np.uint64:
-        key, bits = np.uint64(0), row.view(np.uint64)
+        key = np.uint64(0)
+        bits = row.view(np.uint64)
         for j in range(len(row)):
             if row[j] != 0.0:
                 place = (column + np.uint64(j)) << np.uint64(1)
@@ -115,8 +117,12 @@ def number_rows(
     size = 2
     while size < 2 * len(beside):
         size *= 2
-    slots, hashes = np.full(size, -1), np.empty(len(beside), np.uint64)
-    start, columns, found, mask = len(one), np.uint64(one.shape[1]), 0, np.uint64(size - 1)
+    slots = np.full(size, -1)
+    hashes = np.empty(len(beside), np.uint64)
+    start = len(one)
+    columns = np.uint64(one.shape[1])
+    found = 0
+    mask = np.uint64(size - 1)
     for i in range(len(beside)):
         new = one[i] if i < start else two[i - start]
         key = hashed(new, np.uint64(0)) + hashed(beside[i], columns)
@@ -128,7 +134,9 @@ def number_rows(
                 break
             slot = (slot + np.uint64(1)) & mask
         if slots[slot] < 0:
-            slots[slot], first[found], hashes[found] = found, i, key
+            slots[slot] = found
+            first[found] = i
+            hashes[found] = key
             found += 1
         index[i] = slots[slot]
     return found
@@ -147,7 +155,8 @@ def find_contexts(
     one, two = (features, features[:0]) if before is None else (before, features)
     beside = [*more, *([] if group is None else [numbered(group)[1].astype(np.float64)])]
     columns = np.column_stack(beside) if beside else np.zeros((len(one) + len(two), 0))
-    first, index = np.empty(len(columns), np.int64), np.empty(len(columns), np.int64)
+    first = np.empty(len(columns), np.int64)
+    index = np.empty(len(columns), np.int64)
     found = number_rows(np.ascontiguousarray(one), np.ascontiguousarray(two), columns, first, index)
     return Contexts(first[:found].copy(), index)
 
@@ -273,9 +282,11 @@ class RoundLog(Brief):
                 for name in ("false_accept", "false_reject")
             )
             object.__setattr__(self, "prices", Prices(*columns))
-        p, happened = self.acceptance, "that cannot have happened"
+        p = self.acceptance
+        happened = "that cannot have happened"
         below = [(getattr(self, name) < 0, getattr(self, name), f"{name} is") for name in _COUNTS]
-        never, always = (p == 0) & (self.accepted > 0), (p == 1) & (self.rejected > 0)
+        never = (p == 0) & (self.accepted > 0)
+        always = (p == 1) & (self.rejected > 0)
         for bad, value, what, law in (
             *((*count, "a count cannot be below 0") for count in below),
             ((p < 0) | (p > 1), p, "acceptance is", "a probability lies between 0 and 1"),
@@ -395,7 +406,8 @@ class RoundLog(Brief):
             Equal rows as one row, in the order of first appearance.
         """
         whole = _end_to_end(logs)
-        before, after = logs[0].features, [log.features for log in logs[1:]]
+        before = logs[0].features
+        after = [log.features for log in logs[1:]]
         rest = after[0] if len(after) == 1 else np.concatenate(after) if after else before[:0]
         prices = whole.prices
         priced = () if prices is None else (prices.false_accept, prices.false_reject)
@@ -542,7 +554,8 @@ class History:
             return None
         known, shown, whole = self._known or ((), with_group, None)
         if shown != with_group or len(known) > len(chosen) or any(map(is_not, known, chosen)):
-            known, whole = (), None
+            known = ()
+            whole = None
         parts = [log if with_group else log.without_group() for log in chosen[len(known) :]]
         if parts:
             whole = RoundLog.merged(parts if whole is None else [whole, *parts])

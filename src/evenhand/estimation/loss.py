@@ -1,4 +1,4 @@
-"""The loss of any policy from the rounds of another one (section 3, step 2, and Proposition 2.1).
+"""The loss of any policy from the rounds of another one (section 3, step 2, and Proposition 2.4).
 
 **Apple tasting becomes a bandit.** The 0-1 loss of a reject is never seen, because the label is
 not. Adding the price of a false reject to *both* decisions about a person with y = -1 changes no
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenhand.errors import InvalidInput
-from evenhand.estimation.log import Contexts, RoundLog, find_contexts
+from evenhand.estimation.log import Contexts, RoundLog, find_contexts, joined
 from evenhand.estimation.outcomes import OutcomeRegression
 from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices
@@ -39,7 +39,7 @@ WEIGHT_CAP = 10.0
 
 @dataclass(frozen=True, eq=False)
 class TransformedLoss:
-    """The transformed loss in [0, 1] of Proposition 2.1, with prices.
+    """The transformed loss in [0, 1] of Proposition 2.4, with prices.
 
     Parameters
     ----------
@@ -89,6 +89,28 @@ class TransformedLoss:
                 f"{largest:g}.",
             )
 
+    @classmethod
+    def of_prices(cls, prices: Prices) -> "TransformedLoss":
+        """The loss whose normaliser is the largest sum of the two prices.
+
+        Parameters
+        ----------
+        prices : Prices
+            What errors cost.
+
+        Returns
+        -------
+        TransformedLoss
+            The loss; InvalidInput if both prices are 0.
+        """
+        largest = float(np.max(np.asarray(prices.false_accept) + np.asarray(prices.false_reject)))
+        if largest == 0:
+            raise InvalidInput(
+                "both prices are 0; nothing would be worth learning.",
+                hint="set at least one price above 0.",
+            )
+        return cls(prices, largest)
+
     @property
     def of_reject(self) -> float | FloatArray:
         """The loss of rejecting, whatever the label: fr / M."""
@@ -115,7 +137,8 @@ class TransformedLoss:
             The loss of accepting y = -1, and that of rejecting, in each row.
         """
         priced = self.priced(prices)
-        accept, reject = priced.of_false_accept, priced.of_reject
+        accept = priced.of_false_accept
+        reject = priced.of_reject
         return np.broadcast_to(accept, (rows,)), np.broadcast_to(reject, (rows,))
 
     def of(self, accept: BoolArray, label: IntArray) -> FloatArray:
@@ -215,8 +238,7 @@ class EstimatedLoss(Brief):
     def __post_init__(self) -> None:
         if not self.rounds > 0:
             raise InvalidInput(
-                f"the loss is estimated from {self.rounds:g} rounds; at least one is needed.",
-                hint="deploy a constant until the first rounds have been played.",
+                f"the loss is estimated from {self.rounds:g} rounds; at least one is needed."
             )
 
     def __len__(self) -> int:
@@ -278,18 +300,10 @@ def two_sided(
     >>> two_sided(log).acceptance_cost.tolist()
     [2.0, -1.0]
     """
-    _refuse(
-        log,
-        (log.acceptance <= 0) | (log.acceptance >= 1),
-        "one of the two decisions could not occur, and two-sided weighting would favour it",
-        "leave the accept-all phase out, log.where(log.acceptance < 1), or use the one-sided "
-        "estimator.",
-    )
+    _require_both_decisions(log)
     _require_floor(log, np.minimum(log.acceptance, 1.0 - log.acceptance), exploration_floor)
-    priced = loss.priced(log.prices)
-    if_accepted = log.negative * priced.of_false_accept / log.acceptance
-    if_rejected = log.rejected * priced.of_reject / (1.0 - log.acceptance)
-    return _per_context(log, if_accepted - if_rejected, float(if_rejected.sum()))[0]
+    difference, if_rejected = _two_sided_terms(log, loss)
+    return _per_context(log, difference, float(if_rejected.sum()))[0]
 
 
 def one_sided(
@@ -328,10 +342,72 @@ def one_sided(
     [1.0, 0.0]
     """
     _require_floor(log, log.acceptance, exploration_floor)
-    priced = loss.priced(log.prices)
-    false_accept = priced.of_false_accept - priced.of_reject
-    difference = (log.negative * false_accept - log.positive * priced.of_reject) / log.acceptance
-    return _per_context(log, difference, float((log.count * priced.of_reject).sum()))[0]
+    difference, if_rejected = _one_sided_terms(log, loss)
+    return _per_context(log, difference, float(if_rejected.sum()))[0]
+
+
+def with_more_rounds(
+    before: EstimatedLoss | None, log: RoundLog, loss: TransformedLoss, sides: int
+) -> EstimatedLoss:
+    """The same estimate with more rounds, each added to what stands there, in their order.
+
+    Adding rounds in one call or in several gives the same bits, so that a sum can be continued or
+    computed anew. The contexts of `before` keep their places; its arrays of contexts are those of
+    the answer where there is no new one.
+
+    Parameters
+    ----------
+    before : EstimatedLoss or None
+        The loss of earlier rounds.
+    log : RoundLog
+        The rounds that follow, one row each.
+    loss : TransformedLoss
+        Prices and normaliser.
+    sides : int
+        K: 1 weights accepts alone (`one_sided`), 2 both decisions (`two_sided`).
+
+    Returns
+    -------
+    EstimatedLoss
+        The loss of all of them.
+
+    Examples
+    --------
+    >>> log = RoundLog.from_rounds([[1.0], [1.0], [2.0]], [True, False, True], [1, -1], 0.5)
+    >>> first, last = log.where(log.features[:, 0] == 1), log.where(log.features[:, 0] == 2)
+    >>> total = with_more_rounds(with_more_rounds(None, first, PAPER_LOSS, 1), last, PAPER_LOSS, 1)
+    >>> total.acceptance_cost.tolist(), total.acceptance_cost.tolist() == (
+    ...     one_sided(log).acceptance_cost.tolist()
+    ... )
+    ([-1.0, 1.0], True)
+    """
+    if sides == 1:
+        _require_floor(log, log.acceptance, 0.0)
+        difference, if_rejected = _one_sided_terms(log, loss)
+    else:
+        _require_both_decisions(log)
+        difference, if_rejected = _two_sided_terms(log, loss)
+    earlier = None if before is None else before.features
+    group = log.group if before is None else joined([before.group, log.group])
+    contexts = find_contexts(log.features, group, before=earlier)
+    known = 0 if before is None else len(before)
+    start = np.zeros(known)
+    count = start if before is None else before.count
+    cost = start if before is None else before.acceptance_cost
+    if before is not None and len(contexts) == known:
+        features, shown = before.features, before.group
+    else:
+        rows = log.features if earlier is None else np.concatenate([earlier, log.features])
+        features = rows[contexts.first]
+        shown = None if group is None else group[contexts.first]
+    return EstimatedLoss(
+        features,
+        shown,
+        contexts.total(np.concatenate([count, log.count])),
+        contexts.total(np.concatenate([cost, difference])),
+        _added(0.0 if before is None else before.constant, if_rejected),
+        _added(0.0 if before is None else before.rounds, log.count),
+    )
 
 
 def doubly_robust(
@@ -369,15 +445,38 @@ def doubly_robust(
     ([1.0, 0.0], [0.5, 0.5])
     """
     priced = loss.priced(log.prices)
-    of_accept, of_reject = priced.of_false_accept - priced.of_reject, priced.of_reject
+    of_accept = priced.of_false_accept - priced.of_reject
+    of_reject = priced.of_reject
     m = regression.negative_probability(log.features)
     foretold = m * of_accept - (1.0 - m) * of_reject
     weight = np.minimum(1.0 / np.maximum(log.acceptance, 1e-12), cap)
     seen = log.negative * (of_accept - foretold) - log.positive * (of_reject + foretold)
     variance = m * (1.0 - m) * (of_accept + of_reject) ** 2 * log.count * weight
-    cost, constant = log.count * foretold + weight * seen, float((log.count * of_reject).sum())
+    cost = log.count * foretold + weight * seen
+    constant = float((log.count * of_reject).sum())
     estimated, contexts = _per_context(log, cost, constant)
     return estimated, contexts.total(variance)
+
+
+def _two_sided_terms(log: RoundLog, loss: TransformedLoss) -> tuple[FloatArray, FloatArray]:
+    """What accepting a row adds beyond rejecting it, and what rejecting it adds."""
+    priced = loss.priced(log.prices)
+    if_accepted = log.negative * priced.of_false_accept / log.acceptance
+    if_rejected = log.rejected * priced.of_reject / (1.0 - log.acceptance)
+    return if_accepted - if_rejected, if_rejected
+
+
+def _one_sided_terms(log: RoundLog, loss: TransformedLoss) -> tuple[FloatArray, FloatArray]:
+    """The same, where the loss of a reject is known."""
+    priced = loss.priced(log.prices)
+    false_accept = priced.of_false_accept - priced.of_reject
+    difference = (log.negative * false_accept - log.positive * priced.of_reject) / log.acceptance
+    return difference, log.count * priced.of_reject
+
+
+def _added(start: float, values: FloatArray) -> float:
+    """start + values[0] + values[1] + ..., from the left."""
+    return float(np.add.accumulate(np.concatenate([[start], values]))[-1])
 
 
 def _per_context(
@@ -394,6 +493,16 @@ def _per_context(
         log.rounds,
     )
     return estimated, contexts
+
+
+def _require_both_decisions(log: RoundLog) -> None:
+    _refuse(
+        log,
+        (log.acceptance <= 0) | (log.acceptance >= 1),
+        "one of the two decisions could not occur, and two-sided weighting would favour it",
+        "leave the accept-all phase out, log.where(log.acceptance < 1), or use the one-sided "
+        "estimator.",
+    )
 
 
 def _require_floor(log: RoundLog, propensity: FloatArray, floor: float) -> None:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from evenhand.computing import one_blas_thread
+from evenhand.errors import LengthMismatch
 from evenhand.estimation.log import RoundLog, find_contexts
 from evenhand.words import FloatArray, IntArray
 
@@ -23,7 +24,8 @@ foretell them.
 """
 MOST_ROWS = 20_000
 """Rows of a logistic fit: more would not make a better forecast."""
-MOST_STEPS, SLOPE = 60, 1e-4
+MOST_STEPS = 60
+SLOPE = 1e-4
 """A logistic fit ends after so many steps, or where no partial derivative is larger for a person: m
 is then right to 4e-4 on average.
 """
@@ -62,6 +64,12 @@ class TabularOutcome:
     rates: FloatArray
     overall: float
 
+    def __post_init__(self) -> None:
+        if len(self.contexts) != len(self.rates):
+            raise LengthMismatch(
+                f"{len(self.contexts)} contexts come with {len(self.rates)} rates."
+            )
+
     def negative_probability(self, features: FloatArray) -> FloatArray:
         """The context's rate."""
         table = self._table
@@ -82,6 +90,13 @@ class LogisticOutcome:
     scale: FloatArray
     weights: FloatArray
     intercept: float
+
+    def __post_init__(self) -> None:
+        if not self.mean.shape == self.scale.shape == self.weights.shape:
+            raise LengthMismatch(
+                f"{len(self.weights)} weights come with {len(self.mean)} means and "
+                f"{len(self.scale)} scales."
+            )
 
     def negative_probability(self, features: FloatArray) -> FloatArray:
         """1 / (1 + exp(-(w .
@@ -111,13 +126,15 @@ def fit_outcomes(log: RoundLog | None) -> OutcomeRegression:
 def _fitted(log: RoundLog) -> OutcomeRegression:
     seen = log.where(log.accepted > 0)
     contexts = find_contexts(seen.features, None)
-    negative, accepted = contexts.total(seen.negative), contexts.total(seen.accepted)
+    negative = contexts.total(seen.negative)
+    accepted = contexts.total(seen.accepted)
     overall = float(negative.sum() / accepted.sum())
     if len(accepted) <= MOST_CONTEXTS and accepted.sum() >= 1.5 * len(accepted):
         # The share of all rounds, rejected ones included, whose context has a label. The policy
         # chose who has one: for the rest the overall rate of the accepted would be far off.
         everybody = find_contexts(log.features, None)
-        rounds, labelled = everybody.total(log.count), everybody.total(log.accepted) > 0
+        rounds = everybody.total(log.count)
+        labelled = everybody.total(log.accepted) > 0
         if float(rounds[labelled].sum() / rounds.sum()) >= COVERED:
             several = accepted > 1
             rates = (negative + PRIOR * overall) / (accepted + PRIOR)
@@ -150,7 +167,8 @@ def _logistic(features: FloatArray, negative: FloatArray, positive: FloatArray) 
     """
     from scipy.optimize import minimize
 
-    mean, scale = features.mean(axis=0), features.std(axis=0)
+    mean = features.mean(axis=0)
+    scale = features.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     rows = np.c_[(features - mean) / scale, np.ones(len(features))]
 

@@ -4,12 +4,15 @@ other tools read and write.
 
 from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.evaluate import Candidate, Evaluation, evaluate
+from evenhand.evaluation.gates import GateLedger, GateResult, gate
+from evenhand.evaluation.impact_table import ImpactRow, ImpactTable, impact
 from evenhand.evaluation.log_files import from_obp, read_log, to_obp, write_log, write_parquet
-from evenhand.evaluation.measure import (
+from evenhand.evaluation.measurement import (
+    GroupMeasure,
     Measurement,
-    PolicyMeasurement,
+    PairMeasure,
     RateMeasure,
-    measure_decisions,
+    measure,
     measure_policy,
 )
 from evenhand.evaluation.policy_files import PolicyFile
@@ -18,13 +21,20 @@ __all__ = [
     "Candidate",
     "DecisionLog",
     "Evaluation",
+    "GateLedger",
+    "GateResult",
+    "GroupMeasure",
+    "ImpactRow",
+    "ImpactTable",
     "Measurement",
+    "PairMeasure",
     "PolicyFile",
-    "PolicyMeasurement",
     "RateMeasure",
     "evaluate",
     "from_obp",
-    "measure_decisions",
+    "gate",
+    "impact",
+    "measure",
     "measure_policy",
     "read_log",
     "to_obp",

@@ -6,6 +6,7 @@ which has which role, and how labels, decisions and probabilities are written.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.contracts import Json, Params
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, MissingColumn, NotFinite
-from evenhand.tables import Frame, TableColumn, group_texts, listed, number, same_value, spelt
+from evenhand.tables import (
+    Frame,
+    TableColumn,
+    group_texts,
+    listed,
+    matching_values,
+    number,
+    same_value,
+)
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
 
 WAY_OUT = (
@@ -23,6 +32,8 @@ WAY_OUT = (
     "for decisions by people or by a fixed rule, accept a small share at random with a coin that "
     "ignores the person, and log it; `evenhand plan` tells how many such audits it takes."
 )
+ORDER = ("round", "time")
+"""Columns that show in which order the decisions were drawn."""
 MOST_SURPRISE = 21.0
 """The exponent of Bernstein's inequality from which on a log is refused: a correct one with
 probability 2e-9."""
@@ -62,6 +73,10 @@ class DecisionLog:
         How many equal decisions each row stands for.
     id : array of object, shape (n,), optional
         Texts, all different; None for row numbers from 1 on.
+    round : array of float, shape (n,), optional
+        The numbers of the decisions in the order in which they were drawn; NaN where not known.
+    time : array of float, shape (n,), optional
+        When they were drawn, in any unit; NaN where not known.
     source : str
         Where the log is from, for messages.
     notes : tuple of str
@@ -82,6 +97,8 @@ class DecisionLog:
     names: tuple[str, ...]
     count: FloatArray
     id: GroupArray | None = None
+    round: FloatArray | None = None
+    time: FloatArray | None = None
     source: str = "the log"
     notes: tuple[str, ...] = ()
 
@@ -97,13 +114,15 @@ class DecisionLog:
         names: Sequence[str] | None = None,
         count: ArrayLike = 1.0,
         id: Iterable[object] | None = None,
+        round: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         source: str = "the log",
     ) -> "DecisionLog":
         """Check and convert what another program holds.
 
         Parameters
         ----------
-        features, accept, acceptance, count, source
+        features, accept, acceptance, count, round, time, source
             As in the class.
         label : array
             NaN or 0 where none is known; those of the rejected are dropped, with a note.
@@ -145,6 +164,8 @@ class DecisionLog:
             tuple(names) if names is not None else tuple(f"x{j}" for j in range(table.shape[1])),
             as_numbers(count, rows, "count"),
             None if id is None else _texts(id, rows),
+            None if round is None else np.asarray(round, dtype=np.float64),
+            None if time is None else np.asarray(time, dtype=np.float64),
             source,
             (note,) if unused else (),
         )
@@ -163,10 +184,12 @@ class DecisionLog:
                 f"{self.source} has {self.features.shape[1]} feature columns named "
                 f"{', '.join(self.names)}; each needs a name of its own."
             )
-        for name in ("accept", "acceptance", "label", "group", "count", "id"):
+        for name in ("accept", "acceptance", "label", "group", "count", "id", *ORDER):
             if getattr(self, name) is not None:
                 _require_length(getattr(self, name), rows, name)
-        p, accept, label = self.acceptance, self.accept, self.label
+        p = self.acceptance
+        accept = self.accept
+        label = self.label
         every = "every decision needs the one it was drawn with"
         self._refuse(np.isnan(p), "has no acceptance probability", every)
         self._refuse(
@@ -175,7 +198,8 @@ class DecisionLog:
             "a probability lies between 0 and 1",
             "a weight 1/p is no propensity: log p itself.",
         )
-        never, always = "was accepted with", "was rejected though accepted with"
+        never = "was accepted with"
+        always = "was rejected though accepted with"
         self._refuse((p == 0) & accept, never + " probability {:g}", "that cannot have happened")
         self._refuse((p == 1) & ~accept, always + " probability {:g}", "that cannot be")
         bad = ~np.isin(label, (-1, 0, 1)) | ((label != 0) & ~accept)
@@ -308,6 +332,46 @@ class DecisionLog:
                 "or of a share of people that a coin of its own chooses.",
             )
 
+    @property
+    def ordered_by(self) -> tuple[str, ...]:
+        """Which of "round" and "time" the log holds, by which its order can be checked."""
+        return tuple(name for name in ORDER if getattr(self, name) is not None)
+
+    def require_order(self) -> None:
+        """Raise an error for a log whose rows are not in the order in which they were drawn.
+
+        The bets on a row are fixed from the rows before it. In another order, by group or by
+        decision say, what comes first tells of what was drawn later, and an interval can be wrong
+        more often than delta says. Nothing is sorted here: rows that have the same time have no
+        order that a sort could find, and a column that is not the order would go unnoticed.
+
+        Raises
+        ------
+        InvalidInput
+            If round numbers do not ascend, or times go back.
+
+        Examples
+        --------
+        >>> DecisionLog.of([[3.0], [4.0]], [1, 0], [0.5, 0.2], [1, 0], round=[7, 8]).require_order()
+        """
+        for name in self.ordered_by:
+            column = getattr(self, name)
+            known = np.flatnonzero(~np.isnan(column))
+            step = np.diff(column[known])
+            # two people may come in the same second, but no two decisions have one number
+            back = step <= 0 if name == "round" else step < 0
+            if back.any():
+                place = int(np.argmax(back))
+                before = int(known[place])
+                after = int(known[place + 1])
+                raise InvalidInput(
+                    f"{self.source}: the {name} of {self._row(after)} is {column[after]:.15g}, "
+                    f"after {column[before]:.15g} in {self._row(before)}; rows stand in the order "
+                    "in which the decisions were drawn, and the intervals rest on it.",
+                    hint=f"sort the log by {name} as the decisions were drawn; if this column is "
+                    "not about their order, leave it out or give it another name.",
+                )
+
     def require_single(self, format: str) -> None:
         """Refuse rows that stand for several decisions, which other tools' formats cannot say.
 
@@ -350,7 +414,7 @@ class DecisionLog:
                 f"the first {rows} rows of {len(self)} were to be left out; "
                 "at least one row must remain."
             )
-        columns = ("features", "accept", "acceptance", "label", "group", "count")
+        columns = ("features", "accept", "acceptance", "label", "group", "count", *self.ordered_by)
         kept = {name: getattr(self, name)[rows:] for name in columns}
         return replace(self, **kept, id=np.array(self.ids, dtype=object)[rows:]) if rows else self
 
@@ -379,7 +443,7 @@ def _require_length(column: NDArray[np.generic], rows: int, name: str) -> None:
 # from the columns and lines of a file
 
 
-ROLES = ("id", "group", "accept", "acceptance", "propensity", "label", "count")
+ROLES = ("id", "group", "accept", "acceptance", "propensity", "label", "count", *ORDER)
 FEATURE = "feature_"
 """With this prefix a column is a feature; without any such column all that have no role are."""
 YES = frozenset({"1", "1.0", "true", "yes", "accept", "accepted"})
@@ -421,16 +485,23 @@ class LogReading:
                     f"{self.source} has no column {name!r} for {role}; "
                     f"it has: {', '.join(columns)}.",
                     hint=Frame(self.source, columns, ()).missing_hint(name),
+                    remedies=Frame(self.source, columns, ()).missing_remedies(),
                 )
         if named["id"] not in columns and "seq" in columns:
             named["id"] = "seq"
+        if any(name.startswith(FEATURE) for name in columns):
+            # other columns than features are about the decisions; these are the service's
+            for role, name in (("round", "seq"), ("time", "at")):
+                if named[role] not in columns:
+                    named[role] = name
         roles = {role: columns[name] for role, name in named.items() if name in columns}
         missing = [role for role in ("accept", "label") if role not in roles]
         if missing:
             raise MissingColumn(
                 f"{self.source} has no column for {' and '.join(missing)}; "
                 f"it has: {', '.join(columns)}.",
-                hint=f"name it: --column {missing[0]}=NAME (roles: {', '.join(ROLES)}).",
+                hint=f"name the column of the role {missing[0]!r} (roles: {', '.join(ROLES)}).",
+                argument="column",
             )
         used = {name for name in named.values() if name in columns}
         accept = self.decisions(roles["accept"])
@@ -450,8 +521,29 @@ class LogReading:
             names=tuple(features),
             count=self.numbers(roles["count"], "count") if "count" in roles else 1.0,
             id=id,
+            round=self.numbers(roles["round"], "round", gaps=True) if "round" in roles else None,
+            time=self.times(roles["time"]) if "time" in roles else None,
             source=self.source,
         )
+
+    def times(self, column: TableColumn) -> FloatArray:
+        """Times as numbers: as they are, or the seconds since 1970 of dates and times in ISO 8601
+        (UTC where no zone is named); NaN where one is missing.
+        """
+        plain = column.notation is not None and column.notation.kind == "number"
+        if plain and column.numbers is not None:
+            return column.numbers
+        seconds = []
+        for row, text in enumerate(column.texts):
+            try:
+                seconds.append(np.nan if text is None else seconds_of(text))
+            except ValueError:
+                raise InvalidInput(
+                    f"{self.source}: the time in row {row + 1} is {text!r}; it is a number, or a "
+                    "date and time in ISO 8601.",
+                    hint="write it as 2026-01-31T14:05:00, or leave the column out.",
+                ) from None
+        return np.array(seconds)
 
     def decisions(self, column: TableColumn) -> BoolArray:
         if isinstance(column.cells, np.ndarray) and column.cells.dtype.kind == "b":
@@ -488,9 +580,10 @@ class LogReading:
         read = column.numbers
         if read is None and all(isinstance(cell, bool | np.bool_) for cell in column.cells):
             read = np.array(column.cells, dtype=np.float64)
-        if column.doubt is not None:
+        if column.ambiguity is not None:
             raise InvalidInput(
-                f"{self.source}: the numbers of {name} are in doubt: {column.doubt}."
+                f"{self.source}: the numbers of {name} are ambiguous: {column.ambiguity.text}.",
+                argument=column.ambiguity.argument,
             )
         if read is None:
             texts = column.texts
@@ -498,7 +591,8 @@ class LogReading:
             raise InvalidInput(
                 f"{self.source}: {name} is {column.cells[row]!r} in row {row + 1}; "
                 "it must be a number.",
-                hint="encode texts as numbers, or leave the column out with --features.",
+                hint="encode texts as numbers, or leave the column out of the features.",
+                argument="features",
             )
         if np.isnan(read).any() and not gaps:
             raise InvalidInput(
@@ -554,27 +648,41 @@ class LogReading:
                     "they must be 1 and -1, or 1 and 0 (1 is good).",
                     hint="leave the label of an open outcome empty."
                     if numbers == {1.0, 0.0, -1.0}
-                    else "say which value is good: --good VALUE.",
+                    else "say which value is good.",
+                    argument="good",
                 )
             good = "1"
         elif distinct:
             try:
-                chosen = spelt(good, distinct, "the label", "--good")
+                chosen = matching_values(good, distinct, "the label", "good")
             except InvalidInput:
                 raise BadLabel(
                     f"{self.source}: no accepted person has the good outcome {good!r}; "
                     f"the labels are {listed(sorted(distinct))}.",
-                    hint="say which value is good: --good VALUE.",
+                    hint="say which value is good.",
+                    argument="good",
                 ) from None
             if read is None:
                 every = {text for text in column.texts if text}
-                chosen = spelt(good, every, "the label", "--good")
+                chosen = matching_values(good, every, "the label", "good")
                 sign = {text: 1.0 if text in chosen else -1.0 for text in every}
                 return np.array([0.0 if text is None else sign[text] for text in column.texts])
         if read is not None:
             return np.where(np.isnan(read), 0.0, np.where(read == number(good), 1.0, -1.0))
         sign = {text: 1.0 if same_value(text, good) else -1.0 for text in set(column.texts) if text}
         return np.array([0.0 if text is None else sign[text] for text in column.texts])
+
+
+def seconds_of(text: str) -> float:
+    """The seconds since 1970 of a time in ISO 8601; ValueError if it is none.
+
+    >>> seconds_of("1970-01-02T00:00:01")
+    86401.0
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.timestamp()
 
 
 def lines_of(path: Path) -> list[tuple[int, str]]:

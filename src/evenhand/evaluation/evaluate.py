@@ -5,9 +5,14 @@ The log is read once, in its order, in blocks that grow by GROWTH. Before a bloc
 everything that bets on it is fixed from earlier blocks: the regression m and the bets. After it,
 intervals are narrowed and never widened, so each of them holds for the whole log at once (a
 confidence sequence), and stopping to log when the interval pleases does no harm.
+
+For that, evaluations of a growing log must be looks at one process: where a block ends depends on
+the number of the row alone, never on how long the log is. A log may end inside a block. Its rows
+then count with the bets of that block, as they would in a longer log, because the products of
+factors are martingales row by row and Ville's inequality holds at every row.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +32,8 @@ from evenhand.evaluation.policy_files import HINT, read_document
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.certificate import TOLERANCE
 from evenhand.fairness.delta_ledger import DeltaLedger
-from evenhand.fairness.rates import Rate
+from evenhand.fairness.findings import Finding
+from evenhand.fairness.rates import Rate, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.policies import Mixture
 from evenhand.shown import Brief, plain, plain_fields
@@ -54,17 +60,29 @@ MOST_LEARNT_FROM = 20_000
 RELEARN = 1.5
 """It is fitted again when the log has grown by this factor."""
 MOST_GROUPS = 30
+ORDER_SHOWN = {
+    (): "nothing in the log shows it",
+    ("round",): "its round numbers ascend",
+    ("time",): "its times never go back",
+    ("round", "time"): "its round numbers ascend and its times never go back",
+}
+"""What a log shows of its order, by the columns it has."""
 ASSUMPTIONS = (
+    "the rows stand in the order in which the decisions were drawn ({order})",
     "the people of the log arrived independently from the population that the candidate will meet",
     "each was accepted by a coin of its own with the recorded probability, which depends on the "
     "person and on earlier rows alone",
     "the candidate was chosen without looking at these rows",
     "the label of a person does not depend on the decisions about others; {open:,.0f} accepted "
     "people without a label count as the worst case",
-    "whether the group is known does not depend on the decision; outside: {outside:,.0f} people of "
-    "no or another group",
+    "whether the group is known does not depend on the decision",
 )
 """What an evaluation rests on; the last one where groups are compared."""
+GROUPS_FOUND = (
+    "the groups are those of this log; whoever looks again at a longer log names them beforehand, "
+    "because each further group shares delta anew"
+)
+"""Where nobody named the groups."""
 FPR = FalsePositiveRate()
 
 
@@ -227,7 +245,8 @@ def denominator_warnings(
 ) -> list[str]:
     """For one rate and group: nobody, few effective people, or one person who decides."""
     here = np.where(used, weight, 0.0)
-    people, most = effective(here, count), heaviest(here, count)
+    people = effective(here, count)
+    most = heaviest(here, count)
     if people == 0:
         return [f"group {group} has no labelled {name}: its rate is unknown, not zero"]
     if most > MUCH:
@@ -257,9 +276,13 @@ class Evaluation:
         Each rate's difference for each pair of groups.
     contradiction : bool
         Whether no value is consistent with the log.
+    groups : tuple of str
+        The groups that are compared: what is said of gaps is said of these.
     people, accepted, open, outside : float
         Decisions in all, accepted ones, accepted ones without an outcome, people of no group that
         is compared.
+    outside_groups : mapping of str to float
+        The people of each group that is not compared; the rest of `outside` has no known group.
     support : Support
         How well the log knows the people whom the candidate would accept.
     ledger : DeltaLedger
@@ -284,10 +307,12 @@ class Evaluation:
     rates: tuple[GroupRate, ...]
     gaps: tuple[Gap, ...]
     contradiction: bool
+    groups: tuple[str, ...]
     people: float
     accepted: float
     open: float
     outside: float
+    outside_groups: Mapping[str, float]
     support: Support
     ledger: DeltaLedger
     assumptions: tuple[str, ...]
@@ -298,9 +323,9 @@ class Evaluation:
         return f"<Evaluation of {self.candidate}: {self.sentence}>"
 
     @property
-    def failure_probability(self) -> float:
+    def delta(self) -> float:
         """delta, for everything that is said."""
-        return self.ledger.failure_probability
+        return self.ledger.delta
 
     @property
     def verdict(self) -> Verdict:
@@ -314,16 +339,55 @@ class Evaluation:
             return "no groups"
         return "above" if "above" in each else "within" if each == {"within"} else "not shown"
 
+    def findings(
+        self, limit: float | None = None, least_ratio: float | None = None
+    ) -> tuple[Finding, ...]:
+        """Every gap beside its limit: what `evenhand.evaluation.gates` judges.
+
+        Parameters
+        ----------
+        limit : float, optional
+            The largest gap that is allowed; that of the evaluation by default.
+        least_ratio : float, optional
+            Ratios are not evaluated.
+
+        Returns
+        -------
+        tuple of Finding
+            One for each gap; a contradiction shows nothing, whatever the intervals say.
+
+        Raises
+        ------
+        InvalidInput
+            If a ratio is asked for.
+        """
+        if least_ratio is not None:
+            raise InvalidInput(
+                "an evaluation has no ratios.", hint="limit the gap.", argument="least_ratio"
+            )
+        allowed = self.limit if limit is None else limit
+        if self.contradiction:
+            return (Finding("gaps of a log that contradicts itself", 0.0, 1.0, allowed),)
+        return tuple(
+            Finding(
+                f"gap {gap.name}",
+                max(0.0, gap.estimate.lower, -gap.estimate.upper),
+                gap.reach,
+                allowed,
+            )
+            for gap in self.gaps
+        )
+
     @property
     def sentence(self) -> str:
         """The verdict in words."""
-        sure = f"with probability {1 - self.failure_probability:.6g} under the assumptions below"
+        sure = f"with probability {1 - self.delta:.6g} under the assumptions below"
         match self.verdict:
             case "within":
                 rates = " and ".join(dict.fromkeys(gap.rate for gap in self.gaps))
                 return (
-                    f"Certified {sure}: the candidate's gap in {rates} between any two groups is "
-                    f"at most {self.limit:g}."
+                    f"Certified {sure}: the candidate's gap in {rates} between {self._covered} is "
+                    f"at most {self.limit:g}.{self._not_covered}"
                 )
             case "above":
                 shown = "; ".join(
@@ -354,6 +418,22 @@ class Evaluation:
                     f"The cost holds {sure}; nothing is said about gaps, "
                     "for which two groups are needed."
                 )
+
+    @property
+    def _covered(self) -> str:
+        """The groups, in words."""
+        if len(self.groups) == 2:
+            return f"the groups {self.groups[0]} and {self.groups[1]}"
+        return f"any two of the groups {', '.join(self.groups)}"
+
+    @property
+    def _not_covered(self) -> str:
+        """Of whom nothing is said, as a sentence; empty if of nobody."""
+        parts = [f"{count:,.0f} of group {group}" for group, count in self.outside_groups.items()]
+        unknown = self.outside - sum(self.outside_groups.values())
+        if unknown > 0:
+            parts.append(f"{unknown:,.0f} whose group is not known")
+        return f" Not covered are {' and '.join(parts)}." if parts else ""
 
     def to_json(self) -> Json:
         """Turn it into plain JSON.
@@ -496,7 +576,7 @@ def evaluate(
     *,
     rates: Sequence[Rate] = (FPR,),
     limit: float = 0.05,
-    failure_probability: float = 0.05,
+    delta: float = 0.05,
     prices: Prices | None = None,
     groups: Sequence[str] | None = None,
 ) -> Evaluation:
@@ -513,13 +593,13 @@ def evaluate(
         The rates whose gaps are evaluated.
     limit : float
         The largest allowed gap.
-    failure_probability : float
+    delta : float
         How likely any interval may be wrong, at any row; shared by the loss and all gaps.
     prices : Prices, optional
         What errors cost; two numbers.
     groups : sequence of str, optional
-        The groups to compare, others are outside; by default all that occur. With one group or
-        none, only the loss is evaluated.
+        The groups to compare, others are outside; by default all that occur. Name them where the
+        log will grow and be evaluated again. With one group or none, only the loss is evaluated.
 
     Returns
     -------
@@ -530,8 +610,8 @@ def evaluate(
     Raises
     ------
     InvalidInput
-        If somebody had no chance of being accepted, or if the propensities do not fit the
-        decisions.
+        If somebody had no chance of being accepted, if the propensities do not fit the decisions,
+        if round numbers or times show another order of the rows, or if a rate cannot be certified.
 
     Examples
     --------
@@ -545,6 +625,8 @@ def evaluate(
         raise InvalidInput(
             f"the limit is {limit}; a gap lies between 0 and 1, and so does its limit."
         )
+    require_certifiable(rates)
+    log.require_order()
     log.require_support()
     log.require_honest()
     compared = log.groups if groups is None else tuple(dict.fromkeys(str(g) for g in groups))
@@ -565,19 +647,22 @@ def evaluate(
         tuple(dict.fromkeys(rates)) if len(compared) > 1 else (),
         compared,
         prices or Prices(),
-        failure_probability,
+        delta,
+        named=groups is not None,
     ).evaluation(limit)
 
 
 def blocks(rows: int) -> Iterator[slice]:
-    """0:100, then each block a quarter of what came before, at least 100 rows; the last one takes a
-    rest that would be small.
+    """0:100, then each block a quarter of what came before, at least 100 rows. Where a block ends
+    depends on its first row alone; only the log may end earlier.
+
+    >>> list(blocks(250))
+    [slice(0, 100, None), slice(100, 200, None), slice(200, 250, None)]
     """
     start = 0
     while start < rows:
         end = start + max(FIRST_BLOCK, int((GROWTH - 1) * start))
-        end = rows if rows - end < FIRST_BLOCK else end
-        yield slice(start, end)
+        yield slice(start, min(end, rows))
         start = end
 
 
@@ -603,12 +688,15 @@ class LogEvaluator:
     rates: tuple[Rate, ...]
     groups: tuple[str, ...]
     prices: Prices
-    failure_probability: float
+    delta: float
+    named: bool
+    """Whether the groups were named, and not taken from the log."""
 
     @cached_property
     def ledger(self) -> DeltaLedger:
         """How delta is spent: a part on the loss, the rest on the gaps."""
-        ledger, delta = DeltaLedger(self.failure_probability), self.failure_probability
+        ledger = DeltaLedger(self.delta)
+        delta = self.delta
         if not self.rates:
             return ledger.book("betting on the loss", delta, at=0)
         names = " and ".join(rate.symbol for rate in self.rates)
@@ -628,7 +716,8 @@ class LogEvaluator:
 
     def evaluation(self, limit: float) -> Evaluation:
         """The whole evaluation."""
-        log, counted = self.log, self.log.count
+        log = self.log
+        counted = self.log.count
         with one_blas_thread():
             pi = self.candidate.acceptance(log)
             seen = [
@@ -637,10 +726,8 @@ class LogEvaluator:
             course, gap, contradiction = self.course(pi, seen)
             support = Support.of(log, pi)
             warnings = [text for row in seen for cell in row for text in cell.warnings]
-            open, outside = float(counted @ log.open), float(counted @ (self.code < 0))
-            if not self.rates:
-                outside = 0.0
-            assumed = ASSUMPTIONS if self.rates else ASSUMPTIONS[:-1]
+            open = float(counted @ log.open)
+            outside = float(counted @ (self.code < 0)) if self.rates else 0.0
             names = [
                 (rate.symbol, self.groups[j], self.groups[i])
                 for rate in self.rates
@@ -654,25 +741,46 @@ class LogEvaluator:
                 rates=() if gap is None else self.group_rates(gap, seen),
                 gaps=tuple(Gap(*name, Estimate.of(*figures)) for name, figures in last),
                 contradiction=contradiction,
+                groups=self.groups if self.rates else (),
                 people=log.people,
                 accepted=float(counted @ log.accept),
                 open=open,
                 outside=outside,
+                outside_groups=self.outside_groups(),
                 support=support,
                 ledger=self.ledger,
-                assumptions=tuple(text.format(open=open, outside=outside) for text in assumed),
+                assumptions=self.assumptions(open),
                 warnings=(*log.notes, *support.warnings(), *warnings),
                 course=course,
             )
 
+    def assumptions(self, open: float) -> tuple[str, ...]:
+        """What the evaluation rests on, in words."""
+        assumed = list(ASSUMPTIONS if self.rates else ASSUMPTIONS[:-1])
+        if self.rates and not self.named:
+            assumed.append(GROUPS_FOUND)
+        order = ORDER_SHOWN[self.log.ordered_by]
+        if (self.log.count != 1).any():
+            order += "; the decisions of a row with a count followed one another"
+        return tuple(text.format(open=open, order=order) for text in assumed)
+
+    def outside_groups(self) -> dict[str, float]:
+        """The people of each group that is not compared."""
+        if not self.rates:
+            return {}
+        others = [group for group in self.log.groups if group not in self.groups]
+        return {group: float(self.log.count @ (self.log.group == group)) for group in others}
+
     def denominator(self, rate: Rate, j: int) -> Denominator:
-        log, used = self.log, self.code == j
+        log = self.log
+        used = self.code == j
         if rate.in_denominator(np.array([-1, 1])).all():  # a rate of everybody needs no label
             weight = np.ones(len(log))
         else:
             used = used & (log.label != 0) & rate.in_denominator(log.label)
             weight = np.where(log.accept, 1.0 / log.acceptance, 0.0)
-        name, group = rate.denominator_name, self.groups[j]
+        name = rate.denominator_name
+        group = self.groups[j]
         silent = self.candidate.spread[1] == 0  # constants are even, whoever is seen
         return Denominator(
             float(np.argmax(used)) if used.any() else np.inf,
@@ -687,10 +795,12 @@ class LogEvaluator:
         """The pass over the blocks: estimates and intervals after each, the process of the gaps,
         and whether a process contradicted itself.
         """
-        log, (base, scale) = self.log, self.candidate.spread
+        log = self.log
+        base, scale = self.candidate.spread
         rule = np.clip((pi - base) / scale, 0.0, 1.0) if scale > 0 else pi
         bound = LossBound(self.prices, self.ledger.entries[0].share)
-        loss, gap = bound.start(), LoggedGaps.start(self.gap_bound) if self.rates else None
+        loss = bound.start()
+        gap = LoggedGaps.start(self.gap_bound) if self.rates else None
         # what the regression sees: the features, and one 0/1 column per group
         shown = [(self.code == j).astype(np.float64) for j in range(len(self.groups))]
         context = np.column_stack([log.features, *shown])
@@ -699,17 +809,20 @@ class LogEvaluator:
         rows: list[float] = []
         gaps: list[FloatArray] = []
         losses: list[list[float]] = []
-        regression, learnt_from = fit_outcomes(None), 0
+        regression = fit_outcomes(None)
+        learnt_from = 0
         for at in blocks(len(log)):
             if at.start > RELEARN * learnt_from:
-                regression, learnt_from = self.regression(context, at.start), at.start
+                regression = self.regression(context, at.start)
+                learnt_from = at.start
             m = regression.negative_probability(context[at])
             if not loss.contradiction:
                 loss = bound.update(loss, LossRows.of(log, at, pi, m))
             if gap is not None:
                 gap = gap.step(cohort_of(log, at, rule[at], self.code, m)) if scale > 0 else gap
                 gaps.append(self.gap_figures(gap, at.stop, seen))
-            unit, whole = bound.unit, loss.contradiction  # then nothing is known of the loss
+            unit = bound.unit
+            whole = loss.contradiction  # then nothing is known of the loss
             lower, upper = (0.0, 1.0) if whole else (loss.lower, loss.upper)
             estimate = loss.estimate if not whole and labelled < at.stop else np.nan
             inside = np.clip(unit * estimate, unit * lower, unit * upper)
@@ -728,7 +841,8 @@ class LogEvaluator:
         past = past[~log.open[past]]
         if not len(past):
             return fit_outcomes(None)
-        count, label = log.count[past], log.label[past]
+        count = log.count[past]
+        label = log.label[past]
         rejected = np.where(log.accept[past], 0.0, count)
         positive, negative = (np.where(label == value, count, 0.0) for value in (1, -1))
         return fit_outcomes(
@@ -739,7 +853,8 @@ class LogEvaluator:
         """(gaps, 3): estimate, lower end, upper end of every rate and pair after so many rows;
         before somebody of a denominator was seen, nothing is estimated.
         """
-        scale, pairs = self.candidate.spread[1], self.gap_bound.pairs
+        scale = self.candidate.spread[1]
+        pairs = self.gap_bound.pairs
         if scale == 0:
             return np.zeros((len(self.rates) * len(pairs), 3))
         intervals = self.gap_bound.intervals(gap.state)
@@ -753,7 +868,8 @@ class LogEvaluator:
 
     def group_rates(self, gap: LoggedGaps, seen: list[list[Denominator]]) -> tuple[GroupRate, ...]:
         """The candidate's rates: constants shift those of its rules, offset + scale rate."""
-        intervals, estimates = self.gap_bound.intervals(gap.state), gap.estimates
+        intervals = self.gap_bound.intervals(gap.state)
+        estimates = gap.estimates
         base, scale = self.candidate.spread
         rates = []
         for r, rate in enumerate(self.rates):

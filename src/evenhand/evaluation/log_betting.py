@@ -122,7 +122,7 @@ class LossBound:
     """The process: prices, delta, and the numbers of rounds n_k for which the K bets are best."""
 
     prices: Prices
-    failure_probability: float
+    delta: float
     horizons: tuple[float, ...] = HORIZONS
 
     def __post_init__(self) -> None:
@@ -147,7 +147,7 @@ class LossBound:
     @property
     def threshold(self) -> float:
         """L = ln(2 K / delta)."""
-        return float(np.log(2 * len(self.horizons) / self.failure_probability))
+        return float(np.log(2 * len(self.horizons) / self.delta))
 
     def start(self) -> LossState:
         """Nothing seen."""
@@ -175,10 +175,12 @@ class LossBound:
         )
         base = reject * (1.0 - rows.policy)
         slope = accept * rows.policy - base
-        sums, bets = state.sums.copy(), self.bets(state)
+        sums = state.sums.copy()
+        bets = self.bets(state)
         seen = (rows.inverse, rows.regression, rows.count)
         happened = np.stack([rows.accepted, rows.negative, rows.open])
-        above, below = np.stack([base, slope, *seen]), np.stack([1.0 - base, -slope, *seen])
+        above = np.stack([base, slope, *seen])
+        below = np.stack([1.0 - base, -slope, *seen])
         add_rows(above, happened, state.lower, bets, sums[:, 0])
         add_rows(below, happened, 1.0 - state.upper, bets, sums[:, 1])
         upper = largest_consistent(sums[:, 0], self.threshold, state.upper)
@@ -213,8 +215,10 @@ def _add_rows(
         known, negative, open = happened[:, part]
         bad = np.where(open, d > 0.0, negative)
         weighs = w > 1.0
-        rising, falling = weighs & (d > 0.0), weighs & (d < 0.0)
-        up, beyond = np.where(rising, d, 1.0), np.where(weighs, w - 1.0, 1.0)
+        rising = weighs & (d > 0.0)
+        falling = weighs & (d < 0.0)
+        up = np.where(rising, d, 1.0)
+        beyond = np.where(weighs, w - 1.0, 1.0)
         down = np.where(falling, d * beyond, 1.0)
         for k, bet in enumerate(bets):
             room = low + 0.5 / bet - at
@@ -242,10 +246,17 @@ def add_rows(
     n), whether it was accepted, has a bad outcome, is still open.
     """
     for i in range(rows.shape[1]):
-        base, d, w, n = rows[0, i], rows[1, i], rows[2, i], rows[4, i]
-        accepted, negative, open = happened[0, i], happened[1, i], happened[2, i]
+        base = rows[0, i]
+        d = rows[1, i]
+        w = rows[2, i]
+        n = rows[4, i]
+        accepted = happened[0, i]
+        negative = happened[1, i]
+        open = happened[2, i]
         for k in range(len(bets)):
-            bet, m, phi = bets[k], rows[3, i], 0.0
+            bet = bets[k]
+            m = rows[3, i]
+            phi = 0.0
             room = low + 0.5 / bet - base
             if w > 1.0 and d > 0.0 and d * w > room:
                 m = max(m, min(1.0, (w - room / d) / (w - 1.0)))
@@ -277,11 +288,13 @@ def largest_consistent(sums: FloatArray, threshold: float, top: float) -> float:
     Only a cut that reaches the top may be made: the quadratic says nothing above its larger root.
     """
     a, b, c, e, h = sums
-    slope, offset = b + 2.0 * e, a + c + threshold
+    slope = b + 2.0 * e
+    offset = a + c + threshold
     disc = slope**2 - 4.0 * h * offset
     for k in np.flatnonzero((disc >= 0) & (slope > 0)).tolist():
         far = slope[k] + np.sqrt(disc[k])
-        first, last = 2.0 * offset[k] / far, far / (2.0 * h[k])
+        first = 2.0 * offset[k] / far
+        last = far / (2.0 * h[k])
         if first < top <= last:
             top = float(first) + ROUNDING
     return top
@@ -296,7 +309,8 @@ def cohort_of(
     weight = np.concatenate([log.count[at] * policy, log.count[at] * (1.0 - policy)])
     rows = np.flatnonzero(weight > 0)
     accepts = np.repeat([True, False], len(policy))[rows]
-    accepted, label = np.tile(log.accept[at], 2)[rows], np.tile(log.label[at], 2)[rows]
+    accepted = np.tile(log.accept[at], 2)[rows]
+    label = np.tile(log.label[at], 2)[rows]
     outcomes = {
         "rejected": np.logical_not(accepted),
         "positive": label == 1,
@@ -351,6 +365,7 @@ class LoggedGaps:
         """(R, G): self-normalised doubly robust rates sum pi phi / sum phi of acceptance; NaN where
         the denominator is not positive.
         """
-        hits, mass = self.state.hits[0], self.state.mass[0]
+        hits = self.state.hits[0]
+        mass = self.state.mass[0]
         inside = np.clip(hits, 0.0, np.maximum(mass, 0.0))
         return np.asarray(np.divide(inside, mass, out=np.full(mass.shape, np.nan), where=mass > 0))

@@ -3,7 +3,8 @@
 .parquet .csv .jsonl   evenhand's own columns             .npz    Open Bandit Pipeline's dict
 .dsjson                Vowpal Wabbit's decision logs      .vw     Vowpal Wabbit's cb text
 
-evenhand's own columns are id, group, accept, acceptance, label, count and feature_<name>.
+evenhand's own columns are id, round, time, group, accept, acceptance, label, count and
+feature_<name>. `round` and `time` show the order of the decisions, where they are known.
 `acceptance` is the probability of being accepted, whatever was drawn; an empty label is an open
 outcome, or a rejection; an empty group is an unknown one; `count` is written only where a row
 stands for several decisions.
@@ -44,17 +45,19 @@ from evenhand.contracts import Json, Params
 from evenhand.errors import BadLabel, InvalidInput, MissingColumn
 from evenhand.evaluation.decision_log import (
     FEATURE,
+    ORDER,
     TOLERANCE,
     DecisionLog,
     LogReading,
     json_lines,
     lines_of,
     no_propensities,
+    seconds_of,
     write_lines,
 )
 from evenhand.tables import MISSING, TableColumn, import_pyarrow, number, read_frame, same_value
 from evenhand.tables.column import Cells
-from evenhand.words import Group, GroupArray
+from evenhand.words import FloatArray, Group, GroupArray
 
 PACKED = (".gz", ".bz2", ".xz")
 """Suffixes of packed files; `read_frame` unpacks them."""
@@ -79,8 +82,8 @@ def read_log(
     format : str, optional
         One of `FORMATS`; by default the suffix says it.
     columns : mapping of str to str, optional
-        Role to column, where a name differs: ``{"group": "sex"}``. The roles are id, group, accept,
-        acceptance, propensity, label and count.
+        Role to column, where a name differs: ``{"group": "sex"}``. The roles are id, round, time,
+        group, accept, acceptance, propensity, label and count.
     features : sequence of str, optional
         The features to keep; by default all.
     good : str, optional
@@ -182,6 +185,7 @@ def columns_of(log: DecisionLog) -> dict[str, list[object]]:
     """The columns as plain values."""
     return {
         **({} if log.id is None else {"id": log.id.tolist()}),
+        **{name: _known(getattr(log, name)) for name in log.ordered_by},
         "group": log.group.tolist(),
         "accept": log.accept.tolist(),
         "acceptance": log.acceptance.tolist(),
@@ -189,6 +193,11 @@ def columns_of(log: DecisionLog) -> dict[str, list[object]]:
         **({} if (log.count == 1).all() else {"count": log.count.tolist()}),
         **{FEATURE + name: log.features[:, j].tolist() for j, name in enumerate(log.names)},
     }
+
+
+def _known(column: FloatArray) -> list[object]:
+    """Numbers, None where one is missing."""
+    return [None if value != value else value for value in column.tolist()]
 
 
 def write_parquet(
@@ -290,6 +299,7 @@ def to_obp(log: DecisionLog) -> Json:
         "context_names": np.array(log.names, dtype=str),
         "group": texts(log.group),
         **({} if log.id is None else {"id": texts(log.id)}),
+        **{name: getattr(log, name) for name in log.ordered_by},
     }
 
 
@@ -329,7 +339,8 @@ def from_obp(feedback: Params, reading: LogReading | None = None) -> DecisionLog
             f"{reading.source} has no {', '.join(missing)}; "
             f"a bandit feedback has {', '.join(OBP_KEYS)}."
         )
-    action, actions = np.asarray(given["action"]), int(given.get("n_actions") or 2)
+    action = np.asarray(given["action"])
+    actions = int(given.get("n_actions") or 2)
     if actions != 2 or not np.isin(action, (0, 1)).all():
         raise InvalidInput(
             f"{reading.source} has {actions} actions, among them {action.max()}; "
@@ -353,7 +364,7 @@ def from_obp(feedback: Params, reading: LogReading | None = None) -> DecisionLog
         "accept": accept,
         "acceptance": acceptance,
         "label": np.where(accept, reward, np.nan),
-        **{key: np.asarray(given[key]).tolist() for key in ("group", "id") if key in given},
+        **{key: np.asarray(given[key]).tolist() for key in ("group", "id", *ORDER) if key in given},
         **{f"{FEATURE}{name}": context[:, j] for j, name in enumerate(names)},
     }
     return reading.log({name: TableColumn(cells) for name, cells in columns.items()})
@@ -383,14 +394,18 @@ def read_npz(path: Path, reading: LogReading) -> DecisionLog:
 # Vowpal Wabbit
 
 
-ACCEPT, REJECT = 1, 2
+ACCEPT = 1
+REJECT = 2
 COSTS = {1: 0.0, -1: 1.0}
 REJECTED = 0.5
 NAMESPACE = "x"
-Row = tuple[list[float], bool, float, int, str | None, str | None]
-"""Features, accept, acceptance, label, group and id of a decision, as plain values."""
+Row = tuple[list[float], bool, float, int, str | None, str | None, dict[str, float]]
+"""Features, accept, acceptance, label, group and id of a decision, as plain values; and its round
+and time, where they are known."""
 START = datetime(1970, 1, 1, tzinfo=UTC)
-"""Events are a second apart from here on: a log has an order but no clock."""
+"""Events of a log without times are a second apart from here on, because VW asks for a time; such
+times are not read back, since they count rows and show no order.
+"""
 
 
 class Logged(NamedTuple):
@@ -402,6 +417,7 @@ class Logged(NamedTuple):
     features: Json
     group: Group
     id: object
+    order: Mapping[str, float]
 
 
 def _log(lines: list[Logged], reading: LogReading) -> DecisionLog:
@@ -409,7 +425,8 @@ def _log(lines: list[Logged], reading: LogReading) -> DecisionLog:
     `good` names another cost. What a line does not name is 0, and texts become 0/1 features
     `name=value`, as VW has it.
     """
-    groups, by = [line.group for line in lines], reading.columns.get("group")
+    groups = [line.group for line in lines]
+    by = reading.columns.get("group")
     if by is not None:  # a feature was named as the group, and then is no feature any more
         if not any(by in line.features for line in lines):
             seen = sorted({name for line in lines[:1000] for name in line.features})
@@ -423,7 +440,8 @@ def _log(lines: list[Logged], reading: LogReading) -> DecisionLog:
             raise BadLabel(
                 f"{reading.source}: the accept in row {row + 1} cost {cost}; "
                 "a good outcome costs 0 and a bad one 1.",
-                hint="if another cost is the good outcome, name it: --good -1.",
+                hint="if another cost is the good outcome, name it.",
+                argument="good",
             )
         good = cost is not None and same_value(cost, reading.good or "0")
         labels.append(None if cost is None else 1 if good else -1)
@@ -442,6 +460,11 @@ def _log(lines: list[Logged], reading: LogReading) -> DecisionLog:
         "label": labels,
         "group": groups,
         **({} if all(value is None for value in ids) else {"id": ids}),
+        **{
+            name: np.array([line.order.get(name, np.nan) for line in lines])
+            for name in ORDER
+            if any(name in line.order for line in lines)
+        },
         **{FEATURE + name: np.array([row.get(name, 0.0) for row in rows]) for name in names},
     }
     plain = replace(reading, columns={}, good=None)
@@ -451,7 +474,12 @@ def _log(lines: list[Logged], reading: LogReading) -> DecisionLog:
 def _rows(log: DecisionLog) -> Iterator[Row]:
     ids = [None] * len(log) if log.id is None else log.id.tolist()
     columns = (log.features, log.accept, log.acceptance, log.label, log.group)
-    return zip(*(column.tolist() for column in columns), ids, strict=True)
+    orders: list[dict[str, float]] = [{} for _ in ids]
+    for name in log.ordered_by:
+        for row, value in enumerate(_known(getattr(log, name))):
+            if isinstance(value, float):
+                orders[row][name] = value
+    return zip(*(column.tolist() for column in columns), ids, orders, strict=True)
 
 
 # dsjson of Vowpal Wabbit
@@ -460,8 +488,9 @@ def _rows(log: DecisionLog) -> Iterator[Row]:
 def write_dsjson(log: DecisionLog, path: Path) -> None:
     """One event per decision."""
     log.require_single("dsjson")
-    lines, options = [], [{"a": {"accept": 1}}, {"a": {"reject": 1}}]
-    for place, (features, accept, acceptance, label, group, id) in enumerate(_rows(log)):
+    lines = []
+    options = [{"a": {"accept": 1}}, {"a": {"reject": 1}}]
+    for place, (features, accept, acceptance, label, group, id, order) in enumerate(_rows(log)):
         chosen, other = (ACCEPT, REJECT) if accept else (REJECT, ACCEPT)
         chances = [acceptance, 1.0 - acceptance] if accept else [1.0 - acceptance, acceptance]
         known = {
@@ -470,19 +499,44 @@ def write_dsjson(log: DecisionLog, path: Path) -> None:
             "_label_Action": chosen,
             "_labelIndex": chosen - 1,
         }
+        ours = {**({} if group is None else {"group": group}), **order}
         event = {
             **({} if accept and label == 0 else known),
-            "Timestamp": (START + timedelta(seconds=place)).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+            "Timestamp": _stamp(place),
             "Version": "1",
             **({} if id is None else {"EventId": id}),
             "a": [chosen, other],
             "c": {NAMESPACE: dict(zip(log.names, features, strict=True)), "_multi": options},
             "p": chances,
             "pdrop": 0.0,
-            **({} if group is None else {"evenhand": {"group": group}}),
+            **({"evenhand": ours} if ours else {}),
         }
         lines.append(json.dumps(event, allow_nan=False))
     write_lines(lines, path)
+
+
+def _stamp(seconds: float) -> str:
+    return (START + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def _order(events: list[Json], source: str) -> list[dict[str, float]]:
+    """The round and the time of each event: as evenhand wrote them, else the time stamp."""
+    orders = []
+    counting = all(event.get("Timestamp") == _stamp(row) for row, event in enumerate(events))
+    for place, event in enumerate(events, 1):
+        ours = event.get("evenhand", {})
+        order = {name: float(ours[name]) for name in ORDER if name in ours}
+        stamp = event.get("Timestamp")
+        if not order and stamp is not None and not counting:
+            try:
+                order["time"] = seconds_of(str(stamp))
+            except ValueError:
+                raise InvalidInput(
+                    f"{source}: the Timestamp of event {place} is {stamp!r}; it is a time in ISO "
+                    "8601."
+                ) from None
+        orders.append(order)
+    return orders
 
 
 def read_dsjson(path: Path, reading: LogReading) -> DecisionLog:
@@ -496,10 +550,12 @@ def read_dsjson(path: Path, reading: LogReading) -> DecisionLog:
             hint="evaluate stretches of one pdrop each, or thin the log evenly.",
         )
     lines = []
+    orders = _order(events, reading.source)
     for place, event in enumerate(events, 1):
         where = f"{reading.source}: event {place}"
         accept, acceptance = _decided(event, where)
-        cost, features = event.get("_label_cost"), {}
+        cost = event.get("_label_cost")
+        features = {}
         # those of a namespace of its own are `namespace^name`, as VW prints them
         for name, value in event.get("c", {}).items():
             inner = value if isinstance(value, dict) else {name: value}
@@ -511,8 +567,18 @@ def read_dsjson(path: Path, reading: LogReading) -> DecisionLog:
                         "it must be a number or a text."
                     )
                 features[mark + key] = feature
-        who = (event.get("evenhand", {}).get("group"), event.get("EventId"))
-        lines.append(Logged(accept, acceptance, cost if accept else None, features, *who))
+        group = event.get("evenhand", {}).get("group")
+        lines.append(
+            Logged(
+                accept,
+                acceptance,
+                cost if accept else None,
+                features,
+                group,
+                event.get("EventId"),
+                orders[place - 1],
+            )
+        )
     return _log(lines, reading)
 
 
@@ -520,7 +586,8 @@ def _decided(event: Json, where: str) -> tuple[bool, float]:
     """Whether the person was accepted, and with which probability: the entry of `p` for action 1,
     or what the label states of the chosen action.
     """
-    actions, chances = event.get("a"), event.get("p")
+    actions = event.get("a")
+    chances = event.get("p")
     stated = event.get("_label_probability")
     chosen = event.get("_label_Action", actions[0] if actions else None)
     if chances is None and stated is None:
@@ -554,13 +621,14 @@ def write_cb_text(log: DecisionLog, path: Path) -> None:
     log.require_single("cb text")
     names = [quote(name, safe="") for name in log.names]
     lines = []
-    for features, accept, p, label, group, id in _rows(log):
+    for features, accept, p, label, group, id, order in _rows(log):
         known = f"{ACCEPT}:{COSTS.get(label)}:{p!r} "
         if not accept:
             known = f"{REJECT}:{REJECTED}:{1.0 - p!r} "
         elif label == 0:
             known = ""
         tag = {"id": id, "accept": int(accept), "p": repr(p), "group": group}
+        tag.update({name: repr(value) for name, value in order.items()})
         query = urlencode({key: value for key, value in tag.items() if value is not None})
         shown = " ".join(f"{name}:{value!r}" for name, value in zip(names, features, strict=True))
         lines.append(f"{known}'{query} |{NAMESPACE} {shown}")
@@ -586,7 +654,8 @@ def read_cb_text(path: Path, reading: LogReading) -> DecisionLog:
             for word in words:
                 name, _, value = word.partition(":")
                 features[mark + unquote(name)] = _number(value, where) if value else 1.0
-        lines.append(Logged(accept, p, cost, features, tag.get("group"), tag.get("id")))
+        order = {name: _number(tag[name], where) for name in ORDER if name in tag}
+        lines.append(Logged(accept, p, cost, features, tag.get("group"), tag.get("id"), order))
     return _log(lines, reading)
 
 
@@ -604,7 +673,8 @@ def _chosen(label: str | None, tag: dict[str, str], where: str) -> tuple[bool, f
         raise InvalidInput(
             f"{where} chose action {parts[0]}; a decision has two: 1 accepts, 2 rejects."
         )
-    accept, chance = parts[0] == str(ACCEPT), _number(parts[2], where)
+    accept = parts[0] == str(ACCEPT)
+    chance = _number(parts[2], where)
     p = chance if accept else 1.0 - chance
     if stated is not None and abs(stated - p) > TOLERANCE:
         raise InvalidInput(

@@ -12,7 +12,7 @@ from evenhand.contracts import Json, Params, Policy
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import policy_from_json
 from evenhand.schema import Schema
-from evenhand.tables import Recipe, recipe_from_json, recipe_of_names, schema_of
+from evenhand.tables import Recipe, recipe_from_json, schema_of
 
 HINT = "evenhand solve ... --out policy.json writes one."
 
@@ -84,17 +84,11 @@ class PolicyFile:
         if not where.is_file():
             raise InvalidInput(f"there is no policy file {str(where)!r}.", hint=HINT)
         document = read_document(where)
-        if not {"policy", "columns"} <= document.keys():
-            raise InvalidInput(
-                f"{where} is no policy file: it does not say 'policy' and 'columns'.", hint=HINT
-            )
-        names, encoded = document["columns"], document.get("encoded_columns", {})
-        if "schema" in document:
-            recipe = recipe_from_json(document)
-        elif "recipe" in document:  # files of earlier versions
-            recipe = recipe_from_json(document["recipe"])
-        else:
-            recipe = recipe_of_names(names, encoded)
+        absent = [name for name in ("policy", "columns", "schema") if name not in document]
+        if absent:
+            raise InvalidInput(f"{where} is no policy file: it has no {absent[0]!r}.", hint=HINT)
+        names = document["columns"]
+        recipe = recipe_from_json(document)
         width = sum(1 if one.notation else len(one.categories) for one in recipe)
         if width != len(names):
             raise InvalidInput(
@@ -107,6 +101,11 @@ class PolicyFile:
     def schema(self) -> Schema:
         """The columns of the raw table that the policy was made with."""
         return schema_of(self.recipe)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the rules of the policy look at."""
+        return list(map(str, self.document.get("columns", ())))
 
     def _said(self, part: str, key: str) -> str | None:
         value = self.document.get(part)

@@ -1,6 +1,6 @@
 """FairCSC: the fair oracle (section 3.1 of the paper), exact in a handful of oracle calls."""
 
-from evenhand.faircsc.columns import Iteration
+from evenhand.faircsc.columns import Iteration, SaddlePoint
 from evenhand.faircsc.frontier import Frontier, frontier
 from evenhand.faircsc.oracle import FairCSC, FairSolution, SolveReport, bind_fair, solve_fair
 
@@ -9,6 +9,7 @@ __all__ = [
     "FairSolution",
     "Frontier",
     "Iteration",
+    "SaddlePoint",
     "SolveReport",
     "bind_fair",
     "frontier",

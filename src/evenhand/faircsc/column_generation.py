@@ -83,7 +83,8 @@ class Pool:
         """
         from scipy.optimize import linprog
 
-        costs, gaps = self.costs, self.gaps
+        costs = self.costs
+        gaps = self.gaps
         result = linprog(
             costs,
             A_ub=np.concatenate([gaps, -gaps]),
@@ -162,7 +163,8 @@ def generate_columns(
 
     `start` must be feasible.
     """
-    pool, lower = Pool.of(start), -np.inf
+    pool = Pool.of(start)
+    lower = -np.inf
     steps: list[Iteration] = []
     multipliers = np.zeros(len(start[0].gaps))
 
@@ -202,7 +204,8 @@ def feasible_start(
     Phase one minimises v subject to |gap_k(pi)| <= v. For every mu with sum |mu_k| = 1, min_h mu .
     gap(h) is a lower bound of the least v: once it exceeds the limit, no mixture is feasible.
     """
-    pool, lower = Pool.of([price(np.zeros(constraints), 1.0)]), 0.0
+    pool = Pool.of([price(np.zeros(constraints), 1.0)])
+    lower = 0.0
     for calls in range(1, max_calls):
         least, direction = pool.least_violation()
         if least <= limit:

@@ -31,12 +31,15 @@ import numpy as np
 
 from evenhand.contracts import Enumeration, Hypothesis, Partition, Partitioning, RowOracle
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
 TILE = 32_768
 """Members whose Lagrangians are computed at a time."""
 TIE = 1e-13
 """Normalised costs closer than this are equal: rounding must not decide between hypotheses."""
+ROUNDING = 1e-10
+"""A gap of a constant below this is 0: shares of a table sum to 1 but for rounding."""
 SECANT_CALLS = 8
 """Calls before bisection joins in; real hulls are done by then."""
 
@@ -99,15 +102,80 @@ class RuleColumn:
         return Iteration(multipliers, self.cost, gaps, upper_bound, lower_bound)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SaddlePoint(Brief):
+    """What the game of the paper's recipe answers by itself: the averages of what was played,
+    before a linear program shrinks their support.
+
+    Parameters
+    ----------
+    cost, gaps : float, array
+        The normalised cost and the gaps of the average mixture.
+    multipliers : array
+        The average price of each gap.
+    multiplier_budget : float
+        What the multipliers might sum to.
+    tightened_limit : float
+        limit - 2 nu, the limit of the game.
+    oracle_tolerance : float
+        nu.
+    multipliers_gain, mixture_gain : float
+        What either player would gain by leaving the averages: at most nu each at a nu-approximate
+        saddle point.
+    plays : int
+        The steps of the game.
+
+    Examples
+    --------
+    >>> gaps, prices = np.array([0.05]), np.array([0.3])
+    >>> point = SaddlePoint(-0.4, gaps, prices, 2.0, 0.08, 0.01, 0.002, 0.0, 90)
+    >>> point.is_approximate, point.within(0.1)
+    (True, True)
+    """
+
+    cost: float
+    gaps: FloatArray
+    multipliers: FloatArray
+    multiplier_budget: float
+    tightened_limit: float
+    oracle_tolerance: float
+    multipliers_gain: float
+    mixture_gain: float
+    plays: int
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether it is a nu-approximate saddle point."""
+        return max(self.multipliers_gain, self.mixture_gain) <= self.oracle_tolerance
+
+    def within(self, limit: float) -> bool:
+        """Whether no gap of the average exceeds the limit, but for rounding.
+
+        Parameters
+        ----------
+        limit : float
+            The largest allowed gap.
+
+        Returns
+        -------
+        bool
+            True if all gaps are within it.
+        """
+        return bool(np.abs(self.gaps).max() <= limit + TIE)
+
+
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """Where a walk ended: a mixture of columns, its bounds, and the calls that led there."""
+    """Where a walk ended: a mixture of columns, its bounds, and the calls that led there; `game`:
+    the saddle point, where one was sought.
+    """
 
     columns: tuple[RuleColumn, ...]
     weights: tuple[float, ...]
     lower_bound: float | None
     converged: bool
     iterations: tuple[Iteration, ...]
+    game: SaddlePoint | None = None
 
     @property
     def cost(self) -> float:
@@ -134,6 +202,11 @@ Price = Callable[[FloatArray, float], RuleColumn]
 """
 
 
+def without_rounding(gaps: FloatArray) -> FloatArray:
+    """Gaps that are 0 but for the rounding of sums of shares are 0."""
+    return np.where(np.abs(gaps) <= ROUNDING, 0.0, gaps)
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The rows on which everything is evaluated: objective rows and sample rows, merged where they
@@ -154,11 +227,19 @@ class Rows:
         """(K, rows): what accepting each row adds to each gap."""
         return self.pairs @ self.channels
 
+    @cached_property
+    def accept_all_gaps(self) -> FloatArray:
+        """(K,): the gaps of accepting everybody. A rate P(accepted | group, label in S) has none,
+        so rounding is set to 0; a rate with weights of its own may have some.
+        """
+        return without_rounding(self.pairs @ self.channels.sum(axis=1))
+
     def column(self, hypothesis: Hypothesis) -> RuleColumn:
-        """Evaluate one hypothesis; a constant has no gaps by definition, not by summation."""
+        """Evaluate one hypothesis."""
         if isinstance(hypothesis, Constant):
-            cost = float(self.cost.sum()) if hypothesis.accept else 0.0
-            return RuleColumn.of(hypothesis, cost, np.zeros(len(self.pairs)))
+            if not hypothesis.accept:
+                return RuleColumn.of(hypothesis, 0.0, np.zeros(len(self.pairs)))
+            return RuleColumn.of(hypothesis, float(self.cost.sum()), self.accept_all_gaps)
         accepted = hypothesis.accepts(self.features, self.group)
         totals = self.channels[:, accepted].sum(axis=1)
         return RuleColumn.of(hypothesis, float(self.cost[accepted].sum()), self.pairs @ totals)
@@ -200,7 +281,8 @@ class Relatives:
         value = cost_weight * self.sums[0] + multipliers @ self.sums[1:]
         if self.ordered:
             first = int(np.argmax(value <= value.min() + TIE))
-            accept, total = np.arange(len(value) - 1) >= first, self.sums[:, first]
+            accept = np.arange(len(value) - 1) >= first
+            total = self.sums[:, first]
         else:
             accept = value < -TIE
             total = self.sums[:, accept].sum(axis=1)
@@ -255,6 +337,7 @@ class PointPricer:
     gaps: FloatArray
     permanent: list[RuleColumn]
     calls: int = field(default=1, init=False)
+    answered: dict[int, RuleColumn] = field(default_factory=dict, init=False)
 
     @cached_property
     def buffer(self) -> FloatArray:
@@ -275,9 +358,11 @@ class PointPricer:
     def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> RuleColumn:
         # Tile by tile, so that what is computed stays in the cache: over a whole large class
         # writing it down costs more than computing it.
-        member, least = 0, np.inf
+        member = 0
+        least = np.inf
         for start in range(0, len(self.costs), TILE):
-            costs, gaps = self.costs[start : start + TILE], self.gaps[:, start : start + TILE]
+            costs = self.costs[start : start + TILE]
+            gaps = self.gaps[:, start : start + TILE]
             values = self.buffer[: len(costs)]
             if len(multipliers) == 1:
                 np.multiply(gaps[0], multipliers[0], out=values)
@@ -286,17 +371,20 @@ class PointPricer:
             values += costs if cost_weight == 1.0 else cost_weight * costs
             first = int(values.argmin())
             if values[first] < least:
-                member, least = start + first, float(values[first])
+                member = start + first
+                least = float(values[first])
         for column in self.permanent:
             if cost_weight * column.cost + float(multipliers @ column.gaps) < least:
                 return cheapest([self.column(member), *self.permanent], multipliers, cost_weight)
         return self.column(member)
 
     def column(self, member: int) -> RuleColumn:
-        """The column of one member."""
-        gaps = self.gaps[:, member].copy()
-        make = cache(partial(self.oracle.hypothesis, member))
-        return RuleColumn(float(self.costs[member]), gaps, make)
+        """The column of one member; the same one whenever it is asked for."""
+        if member not in self.answered:
+            gaps = self.gaps[:, member].copy()
+            make = cache(partial(self.oracle.hypothesis, member))
+            self.answered[member] = RuleColumn(float(self.costs[member]), gaps, make)
+        return self.answered[member]
 
     def singles(self, highest_cost: float) -> list[RuleColumn]:
         """The member of least |gap| among those of at most that cost, and the permanent ones."""
@@ -363,7 +451,8 @@ class _Bracket:
     upper_bound: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.inside_gap, self.outside_gap = self.gap(self.inside), self.gap(self.outside)
+        self.inside_gap = self.gap(self.inside)
+        self.outside_gap = self.gap(self.outside)
         self.upper_bound = self.mixture_cost
 
     def gap(self, column: RuleColumn) -> float:
@@ -398,9 +487,13 @@ class _Bracket:
         )
         before = (self.inside, self.outside, self.inside_gap, self.outside_gap)
         if gap > self.limit:
-            self.outside, self.outside_gap, self.outside_multiplier = column, gap, multiplier
+            self.outside = column
+            self.outside_gap = gap
+            self.outside_multiplier = multiplier
         else:
-            self.inside, self.inside_gap, self.inside_multiplier = column, gap, multiplier
+            self.inside = column
+            self.inside_gap = gap
+            self.inside_multiplier = multiplier
         reached = self.mixture_cost
         if reached > self.upper_bound:
             self.inside, self.outside, self.inside_gap, self.outside_gap = before

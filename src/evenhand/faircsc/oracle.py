@@ -8,6 +8,7 @@ costs and rates from different data.
 `solve_fair` does both.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from typing import Literal, TypedDict, Unpack
 import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass, RowOracle, class_reading
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, NotConverged
 from evenhand.faircsc.column_generation import Pool, feasible_start, generate_columns
 from evenhand.faircsc.columns import (
     ClassPricer,
@@ -26,6 +27,7 @@ from evenhand.faircsc.columns import (
     Reporting,
     Rows,
     RuleColumn,
+    SaddlePoint,
     Walk,
     make_pricer,
     walk_hull,
@@ -45,9 +47,11 @@ EXACT_CALLS = 40
 """Hard cap of the walk for exact oracles with one constraint."""
 MANY_CALLS = 400
 """Cap of column generation with several constraints."""
-HEURISTIC_CALLS, HEURISTIC_CALLS_MANY = 12, 20
+HEURISTIC_CALLS = 12
+HEURISTIC_CALLS_MANY = 20
 """Budget of the pooled walk with one constraint, and with several."""
 SADDLE_CALLS = 100_000
+"""Calls of the paper's recipe, unless others are asked for; an answer that needed more says so."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,18 +64,22 @@ class SolveReport(Brief):
         "column-generation" or "saddle-point".
     converged : bool
         False if the calls ran out before optimality was proved; a heuristic oracle proves none.
+        With "saddle-point": whether a nu-approximate saddle point within the limit was found, so
+        that the cost is at most 4 nu above the optimum.
     cost_scale : float
         The sum of the sizes of the acceptance costs, by which costs were divided in `iterations`.
     constraint_names : tuple of str
         What each gap compares, for example "FPR b - a".
     iterations : tuple of Iteration
         The calls of the oracle.
+    game : SaddlePoint, optional
+        With "saddle-point": the averages of the game itself.
 
     Examples
     --------
     >>> report = SolveReport("column-generation", True, 8.0, ("FPR b - a",), ())
-    >>> report.constraint_names
-    ('FPR b - a',)
+    >>> report.constraint_names, report.note
+    (('FPR b - a',), '')
     """
 
     method: str
@@ -79,6 +87,25 @@ class SolveReport(Brief):
     cost_scale: float
     constraint_names: tuple[str, ...]
     iterations: tuple[Iteration, ...]
+    game: SaddlePoint | None = None
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether the game of the paper's recipe ended because its calls ran out."""
+        return self.game is not None and not self.game.is_approximate
+
+    @property
+    def note(self) -> str:
+        """What must be known about the answer, in a sentence; empty if there is nothing."""
+        if self.game is None or not self.ran_out:
+            return ""
+        nu = self.game.oracle_tolerance
+        gain = max(self.game.multipliers_gain, self.game.mixture_gain)
+        return (
+            f"the saddle point has not converged: after {len(self.iterations):,} calls a player "
+            f"could still gain {gain:.2g}, more than nu = {nu:.2g}. The mixture is within the "
+            "limit, but it may cost more than 4 nu above the optimum."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,6 +164,13 @@ class FairSolution(Brief):
     def acceptance(self) -> FloatArray:
         """P[pi(x) = +1] on the problem's rows."""
         return self.evaluate()
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether it is worse than the tolerance allows, because the calls of "saddle-point" ran
+        out.
+        """
+        return self.report.ran_out
 
     @property
     def support_size(self) -> int:
@@ -305,20 +339,23 @@ class FairCSC:
         scale = float(np.abs(acceptance_cost).sum()) or 1.0
         cost = np.zeros(len(self.rows.features))
         cost[: self.objective] = acceptance_cost / scale
-        rows, groups = replace(self.rows, cost=cost), self.constraints.groups
+        rows = replace(self.rows, cost=cost)
+        groups = self.constraints.groups
         return make_pricer(self.oracle, self.exact, rows, groups, self.with_constants), scale
 
     def _walk(
         self, price: Price, start: list[RuleColumn], known: Answers | None, limit: float
     ) -> Walk:
-        constraints, calls = len(self.rows.pairs), self.max_calls
+        constraints = len(self.rows.pairs)
+        calls = self.max_calls
         if not any(np.abs(column.gaps).max() <= limit for column in start):
             start = start + feasible_start(price, constraints, limit, MANY_CALLS)
             if known is not None:
                 known = replace(known, pool=Pool.of(known.pool.columns + start))
         if self.method == "saddle-point":
             nu = min(0.01, limit / 4) if self.tolerance is None else self.tolerance
-            fixed = self.rows.group is not None
+            # the proof of budget 2 needs both group classifiers, and one gap
+            fixed = self.rows.group is not None and constraints == 1
             recipe = Recipe(limit, nu, fixed_budget=fixed, max_calls=calls or SADDLE_CALLS)
             return saddle_point(price, start, recipe)
         if known is not None:
@@ -353,7 +390,8 @@ class FairCSC:
         hypotheses = tuple(column.hypothesis() for column in walk.columns)
         policy = Mixture(hypotheses, walk.weights, self.group_use, self.schema)
         pairs = zip(walk.weights, walk.columns, strict=True)
-        features, group = self.rows.features[: self.objective], self.rows.group
+        features = self.rows.features[: self.objective]
+        group = self.rows.group
         lower = None
         if walk.lower_bound is not None and self.exact:
             lower = rejection_total + scale * min(walk.lower_bound, walk.cost)
@@ -366,7 +404,12 @@ class FairCSC:
             unlimited_gaps=free[1],
             oracle_calls=calls,
             report=SolveReport(
-                self.method, walk.converged, scale, self.constraints.names, walk.iterations
+                self.method,
+                walk.converged,
+                scale,
+                self.constraints.names,
+                walk.iterations,
+                walk.game,
             ),
             evaluate=lambda: policy.acceptance_of_checked(
                 features, None if group is None else group[: self.objective]
@@ -396,8 +439,7 @@ def require_limit(limit: float) -> float:
     """A limit is a finite number of at least 0."""
     if not np.isfinite(limit) or limit < 0:
         raise InvalidInput(
-            f"allowed_gap is {limit}; the largest allowed difference of rates is a number of at "
-            "least 0.",
+            f"limit is {limit}; the largest allowed difference of rates is a number of at least 0.",
             hint="0.05 allows five percentage points; 0 asks for exact equality; 1 switches the "
             "constraint off.",
         )
@@ -420,7 +462,7 @@ def bind_fair(
     group: GroupArray | None,
     rates: RateLike,
     sample: LabelledSample,
-    allowed_gap: float,
+    limit: float,
     **settings: Unpack[SolverSettings],
 ) -> FairCSC:
     """Bind a class to objective rows and a labelled sample; the answer solves many cost vectors.
@@ -433,7 +475,7 @@ def bind_fair(
         The people whose decisions cost something.
     group : array of shape (rows,), optional
         Their groups; needed with group_use="decide".
-    rates, sample, allowed_gap
+    rates, sample, limit
         As in `solve_fair`.
     **settings
         method, group_use, tolerance, max_calls and with_constants, as in `solve_fair`.
@@ -461,7 +503,7 @@ def bind_fair(
     >>> fair.cheapest(-sample.label.astype(float)).cost
     -3.0
     """
-    limit = require_limit(allowed_gap)
+    limit = require_limit(limit)
     if not hasattr(hypotheses, "bind"):
         hypotheses = as_class(hypotheses)
     group_use = settings.get("group_use", "certify_only")
@@ -500,7 +542,8 @@ def _bind_rows(
             f"the problem has {features.shape[1]} feature columns and the sample "
             f"{sample.features.shape[1]}; both must describe people alike."
         )
-    channels, objective = constraints.channels, len(features)
+    channels = constraints.channels
+    objective = len(features)
     same = features is sample.features or np.array_equal(features, sample.features)
     if not same or not (group is None or np.array_equal(group, sample.group)):
         used = np.flatnonzero(channels.any(axis=0))
@@ -535,7 +578,7 @@ def solve_fair(
     hypotheses: HypothesisClass,
     rates: RateLike,
     sample: LabelledSample,
-    allowed_gap: float,
+    limit: float,
     *,
     method: Method = "column-generation",
     group_use: GroupUse = "certify_only",
@@ -544,7 +587,7 @@ def solve_fair(
     with_constants: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> FairSolution:
-    """Find the cheapest mixture whose rates differ by at most `allowed_gap`.
+    """Find the cheapest mixture whose rates differ by at most `limit`.
 
     Costs are those of `problem`; rates are measured on `sample`.
 
@@ -561,7 +604,7 @@ def solve_fair(
         equalised odds.
     sample : LabelledSample
         The people on whom the rates are measured; they may be others than those of `problem`.
-    allowed_gap : float
+    limit : float
         By how much a rate may differ between two groups.
     method : {"column-generation", "saddle-point"}
         "column-generation" is exact for exact classes; "saddle-point" is the paper's recipe.
@@ -570,7 +613,8 @@ def solve_fair(
     tolerance : float, optional
         How near to the optimum is near enough, in normalised cost; nu for "saddle-point".
     max_calls : int, optional
-        A bound on the oracle calls.
+        A bound on the oracle calls; 100,000 for "saddle-point". `report.converged` and
+        `report.note` say if they ran out.
     with_constants : bool
         Whether accept-all and reject-all belong to the class.
     progress : callable, optional
@@ -590,12 +634,17 @@ def solve_fair(
     Infeasible
         If without constants no mixture is within the limit.
 
+    Warns
+    -----
+    NotConverged
+        If the calls of "saddle-point" ran out.
+
     Notes
     -----
     Section 3.1 of the paper:
 
         minimise over mixtures pi   sum_j c_j^{pi(x_j)}
-        subject to                  |gap_k(pi)| <= allowed_gap for every rate and pair of groups k.
+        subject to                  |gap_k(pi)| <= limit for every rate and pair of groups k.
 
     Examples
     --------
@@ -627,11 +676,14 @@ def solve_fair(
         problem.group,
         rates,
         sample,
-        allowed_gap,
+        limit,
         method=method,
         group_use=group_use,
         tolerance=tolerance,
         max_calls=max_calls,
         with_constants=with_constants,
     )
-    return fair.solve(problem.acceptance_cost, problem.rejection_total, progress)
+    solution = fair.solve(problem.acceptance_cost, problem.rejection_total, progress)
+    if solution.report.ran_out:
+        warnings.warn(NotConverged(solution.report.note), stacklevel=2)
+    return solution

@@ -41,7 +41,8 @@ LOOK_BELOW = 0.25
 """The share of the crossing multiplier at which one call looks for cheap answers just outside the
 limit.
 """
-PATIENCE, WORTH = 2, 1e-4
+PATIENCE = 2
+WORTH = 1e-4
 """The walk has stalled when PATIENCE calls together have not lowered the (normalised) cost by
 WORTH, once the crossing is bracketed.
 """
@@ -105,7 +106,8 @@ class Answers:
         one constraint, the linear program for several."""
         columns = self.pool.columns
         if len(columns[0].gaps) == 1:
-            costs, gaps = self.pool.costs, self.pool.gaps[0]
+            costs = self.pool.costs
+            gaps = self.pool.gaps[0]
 
             def price(multipliers: FloatArray, weight: float) -> RuleColumn:
                 known = [columns[int(np.argmin(weight * costs + multipliers[0] * gaps))]]
@@ -179,7 +181,8 @@ class _Search:
             turns += [edge] if 0 < edge <= crossing.upper else []
         below = []
         if crossing.looked_below is None:
-            below, crossing.looked_below = [LOOK_BELOW * crossing.upper], len(self.steps)
+            below = [LOOK_BELOW * crossing.upper]
+            crossing.looked_below = len(self.steps)
         return below + (turns if len(self.steps) % 2 else turns[::-1])
 
     def walk_one(self) -> None:

@@ -5,27 +5,41 @@ Lagrangian.
     lambda >= 0, sum lambda <= budget
 
 over the 2K signed constraints. The multipliers play exponentiated gradient, the oracle answers with
-a best response, and the averages approach a saddle point; at a nu-approximate one the cost is
-within 4 nu of OPT (in normalised cost) and, because the constraint was tightened by 2 nu, no gap
-exceeds the limit. A linear program over the support shrinks the average to a basic solution. Budget
-2 suffices when both group classifiers are in the class; otherwise it is doubled until the
-constraint is met.
+a best response, and the averages approach a saddle point. At a nu-approximate one (lemmas B.4 and
+B.5) the average costs at most 4 nu more than the optimum, in normalised cost, and because the
+constraint was tightened by 2 nu none of its gaps exceeds the limit. A linear program over its
+support then shrinks it to a basic solution, which costs no more.
+
+**How many calls** (lemma B.3). In step t the multipliers are proportional to exp(eta_t x sum of the
+excesses so far), eta_t = sqrt(ln(2K + 1) / (1 + sum of the squared half-ranges of the excesses)).
+Rates that only fall keep the regret of the multipliers below
+
+    budget x 2 sqrt(ln(2K + 1) (1 + t)),
+
+and the best responses have none, so the averages of t steps are a nu-approximate saddle point once
+t >= 4 budget^2 ln(2K + 1) / nu^2 + 1 (`theory.saddle_point_calls`). Whether they are one is checked
+on the way, so fewer steps often do.
+
+**The budget.** 2 suffices where there is one gap and both group classifiers are in the class, which
+is the paper's case; otherwise it is doubled until the constraint is met.
 """
 
 from dataclasses import dataclass
+from math import exp, log, sqrt
 
 import numpy as np
 
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.column_generation import Pool
-from evenhand.faircsc.columns import Iteration, Price, RuleColumn, Walk
+from evenhand.faircsc.columns import Iteration, Price, RuleColumn, SaddlePoint, Walk
 from evenhand.faircsc.pooled import Answers
-from evenhand.words import FloatArray
 
 FIRST_BUDGET = 2.0
 """What the multipliers may sum to at first."""
-EXPONENT_CAP = 500.0
-"""exp of a larger number would overflow."""
+FIRST_CHECK = 8
+CHECK_GROWTH = 1.2
+"""The averages are checked after so many steps, and again whenever the steps have grown by this
+factor."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,7 @@ class Recipe:
     """The settings of the paper's recipe.
 
     oracle_tolerance: the paper's nu. fixed_budget: whether the multiplier budget stays at 2,
-    because both group classifiers are in the class.
+    because both group classifiers are in the class and there is one gap.
     """
 
     limit: float
@@ -49,74 +63,151 @@ class Recipe:
                 hint='choose a smaller tolerance, or method="column-generation", which needs none.',
             )
 
+    @property
+    def tightened(self) -> float:
+        """limit - 2 nu: a nu-approximate saddle point exceeds this by at most 2 nu."""
+        return self.limit - 2 * self.oracle_tolerance
 
-@dataclass(frozen=True, eq=False)
-class _Lagrangian:
-    """The tightened game: signed gaps against a limit of limit - 2 nu."""
 
-    price: Price
-    tightened: float
-    multiplier_budget: float
+class _Game:
+    """The tightened game with one budget, and the sums of what has been played.
 
-    def respond(self, dual: FloatArray) -> tuple[RuleColumn, tuple[float, ...]]:
-        """min over h of L(h, lambda), and the signed multipliers it was priced with."""
-        plus, minus = np.split(dual, 2)
-        return self.price(np.asarray(plus - minus), 1.0), tuple((plus - minus).tolist())
+    A game has few constraints and many steps, so the numbers of a step are Python's: arrays of two
+    entries take longer to make than to add. `plus` and `minus` are the two signs of each gap.
+    """
 
-    def value(self, cost: float, gaps: FloatArray, dual: FloatArray) -> float:
-        """L at (cost, gaps)."""
-        return cost + float(dual @ self.excess(gaps))
+    def __init__(
+        self, price: Price, recipe: Recipe, multiplier_budget: float, constraints: int
+    ) -> None:
+        self.price = price
+        self.recipe = recipe
+        self.multiplier_budget = multiplier_budget
+        self.log_choices = log(2 * constraints + 1)
+        self.played = 0
+        self.cost_sum = 0.0
+        self.gap_sum = [0.0] * constraints
+        self.plus_sum = [0.0] * constraints
+        self.minus_sum = [0.0] * constraints
+        self.squares = 1.0
 
-    def excess(self, gaps: FloatArray) -> FloatArray:
-        """s_k gap_k - (limit - 2 nu) for both signs."""
-        return np.concatenate([gaps, -gaps]) - self.tightened
-
-    def play(self, pool: Pool, recipe: Recipe, steps: list[Iteration]) -> bool:
-        """Play until the averages are a nu-approximate saddle point; whether they then meet the
-        true limit.
+    def multipliers(self) -> tuple[list[float], list[float]]:
+        """budget x exp(eta S) / (1 + sum exp(eta S)), S the sum of the excesses s_k gap_k - (limit
+        - 2 nu): the 1 stands for what is not spent.
         """
-        nu, signs = recipe.oracle_tolerance, 2 * len(pool.columns[0].gaps)
-        exponents, dual_sum = np.zeros(signs), np.zeros(signs)
-        cost_sum, gap_sum = 0.0, np.zeros(signs // 2)
-        check_at, played = 8, 0
-        while len(steps) < recipe.max_calls:
-            dual = self.multiplier_budget * np.exp(exponents) / (1.0 + np.exp(exponents).sum())
-            column, multipliers = self.respond(dual)
-            pool.add(column)
-            played += 1
-            cost_sum, gap_sum, dual_sum = (
-                cost_sum + column.cost,
-                gap_sum + column.gaps,
-                dual_sum + dual,
-            )
-            # a learning rate that starts at order one and falls to the one of the theorem
-            rate = max(nu / (2 * self.multiplier_budget), float(1.0 / np.sqrt(played)))
-            exponents = np.minimum(exponents + rate * self.excess(column.gaps), EXPONENT_CAP)
-            steps.append(column.priced_at(multipliers, cost_sum / played, None))
-            if played < check_at:
+        rate = sqrt(self.log_choices / self.squares)
+        allowed = self.played * self.recipe.tightened
+        plus = [rate * (gap - allowed) for gap in self.gap_sum]
+        minus = [rate * (-gap - allowed) for gap in self.gap_sum]
+        largest = max(0.0, *plus, *minus)
+        plus = [exp(power - largest) for power in plus]
+        minus = [exp(power - largest) for power in minus]
+        share = self.multiplier_budget / (exp(-largest) + sum(plus) + sum(minus))
+        return [share * power for power in plus], [share * power for power in minus]
+
+    def respond(self, prices: list[float], steps: list[Iteration]) -> RuleColumn:
+        """min over h of L(h, lambda), asked with the signed multipliers."""
+        column = self.price(np.array(prices), 1.0)
+        average = self.cost_sum / self.played if self.played else column.cost
+        steps.append(column.priced_at(tuple(prices), average, None))
+        return column
+
+    def step(self, pool: Pool, steps: list[Iteration]) -> None:
+        """The multipliers move, the oracle responds."""
+        plus, minus = self.multipliers()
+        column = self.respond([up - down for up, down in zip(plus, minus, strict=True)], steps)
+        pool.add(column)
+        gaps = column.gaps.tolist()
+        self.played += 1
+        self.cost_sum += column.cost
+        self.gap_sum = [total + gap for total, gap in zip(self.gap_sum, gaps, strict=True)]
+        self.plus_sum = [total + one for total, one in zip(self.plus_sum, plus, strict=True)]
+        self.minus_sum = [total + one for total, one in zip(self.minus_sum, minus, strict=True)]
+        # all excesses of this step, and the 0 of spending nothing, lie in this interval
+        widest = max(map(abs, gaps))
+        highest = max(0.0, widest - self.recipe.tightened)
+        lowest = min(0.0, -widest - self.recipe.tightened)
+        self.squares += ((highest - lowest) / 2) ** 2
+
+    def averages(self, steps: list[Iteration]) -> SaddlePoint:
+        """The averages, and what either player would gain by leaving them; one call."""
+        tightened = self.recipe.tightened
+        cost = self.cost_sum / self.played
+        gaps = np.array(self.gap_sum) / self.played
+        plus = np.array(self.plus_sum) / self.played
+        minus = np.array(self.minus_sum) / self.played
+        prices = plus - minus
+        reply = self.respond(prices.tolist(), steps)
+        # L = cost + prices . gaps - (sum of all multipliers) x tightened limit
+        spent = float(plus.sum() + minus.sum())
+        value = cost + float(prices @ gaps) - spent * tightened
+        least = reply.value(prices) - spent * tightened
+        excess = float(np.abs(gaps).max()) - tightened
+        worst = cost + self.multiplier_budget * max(0.0, excess)
+        return SaddlePoint(
+            cost=cost,
+            gaps=gaps,
+            multipliers=prices,
+            multiplier_budget=self.multiplier_budget,
+            tightened_limit=tightened,
+            oracle_tolerance=self.recipe.oracle_tolerance,
+            multipliers_gain=worst - value,
+            mixture_gain=value - least,
+            plays=self.played,
+        )
+
+    def play(self, pool: Pool, steps: list[Iteration]) -> SaddlePoint:
+        """Play until the averages are a nu-approximate saddle point, or the calls run out."""
+        check_at = FIRST_CHECK
+        while True:
+            self.step(pool, steps)
+            out_of_calls = len(steps) >= self.recipe.max_calls
+            if self.played < check_at and not out_of_calls:
                 continue
-            # Does neither player gain more than nu by leaving the averages?
-            check_at = int(check_at * 1.2) + 1
-            cost, gaps, mean_dual = cost_sum / played, gap_sum / played, dual_sum / played
-            reply, multipliers = self.respond(mean_dual)
-            steps.append(reply.priced_at(multipliers, cost, None))
-            value = self.value(cost, gaps, mean_dual)
-            worst = cost + self.multiplier_budget * max(0.0, float(self.excess(gaps).max()))
-            if worst - value <= nu and value - self.value(reply.cost, reply.gaps, mean_dual) <= nu:
-                return bool(np.abs(gaps).max() <= self.tightened + 2 * nu)
-        return False
+            check_at = int(check_at * CHECK_GROWTH) + 1
+            found = self.averages(steps)
+            if found.is_approximate or out_of_calls:
+                return found
 
 
 def saddle_point(price: Price, start: list[RuleColumn], recipe: Recipe) -> Walk:
     """A mixture within 4 nu of the optimum and inside the limit."""
     steps: list[Iteration] = []
-    pool, multiplier_budget = Pool.of(start), FIRST_BUDGET
-    while True:
-        tightened = recipe.limit - 2 * recipe.oracle_tolerance
-        game = _Lagrangian(price, tightened, multiplier_budget)
-        met = game.play(pool, recipe, steps)
-        if met or recipe.fixed_budget or len(steps) >= recipe.max_calls:
+    pool = Pool.of(start)
+    constraints = len(start[0].gaps)
+    multiplier_budget = FIRST_BUDGET
+    found = _without_multipliers(price, recipe, constraints, pool, steps)
+    while found is None:
+        game = _Game(price, recipe, multiplier_budget, constraints)
+        found = game.play(pool, steps)
+        if recipe.fixed_budget or len(steps) >= recipe.max_calls or found.within(recipe.limit):
             break
+        found = None
         multiplier_budget *= 2
+    # costs no more than the average, and is inside the limit even where the calls ran out
     shrunk = Answers(pool).best(recipe.limit)
-    return Walk(shrunk.columns, shrunk.weights, None, met, tuple(steps))
+    converged = found.is_approximate and found.within(recipe.limit)
+    return Walk(shrunk.columns, shrunk.weights, None, converged, tuple(steps), found)
+
+
+def _without_multipliers(
+    price: Price, recipe: Recipe, constraints: int, pool: Pool, steps: list[Iteration]
+) -> SaddlePoint | None:
+    """If the cheapest rule of all keeps the tightened limit, it is a saddle point with multipliers
+    of 0, and there is nothing to play for.
+    """
+    free = price(np.zeros(constraints), 1.0)
+    pool.add(free)
+    steps.append(free.priced_at((0.0,) * constraints, free.cost, None))
+    if np.abs(free.gaps).max() > recipe.tightened:
+        return None
+    return SaddlePoint(
+        cost=free.cost,
+        gaps=free.gaps,
+        multipliers=np.zeros(constraints),
+        multiplier_budget=FIRST_BUDGET,
+        tightened_limit=recipe.tightened,
+        oracle_tolerance=recipe.oracle_tolerance,
+        multipliers_gain=0.0,
+        mixture_gain=0.0,
+        plays=1,
+    )

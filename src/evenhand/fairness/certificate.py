@@ -20,23 +20,12 @@ from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORMAT = 2
-"""The number of the JSON format; format 1 is read, too."""
+FORMAT = 1
+"""The number of the JSON format."""
 
-RULES = 3
-"""The version of the rules by which rounds become cohorts, and cohorts a certificate
-(docs/promise-proof.md).
-
-Records without a number were written under 1."""
-
-OLD_RULES = {
-    1: "issued under rules 1, which left out people who were overruled or erased, looked at "
-    "cohorts "
-    "of a policy that could not accept everybody, and took the groups of the first people for all",
-    2: "issued under rules 2, whose bound was wider; it stands as it was issued, but its sums "
-    "cannot be continued",
-}
-"""What is to be known about certificates and learners of older rules."""
+PROTOCOL_VERSION = 1
+"""The version of the protocol by which rounds become cohorts, and cohorts a certificate
+(docs/promise-proof.md). Stored documents carry it; one with another version raises an error."""
 
 TOLERANCE = 1e-9
 """How far a solver's rounding may carry an interval beyond the limit."""
@@ -208,12 +197,91 @@ class OutsideCount:
         object.__setattr__(self, "group", known_label(self.group))
 
 
+@dataclass(frozen=True)
+class CoveredFrom:
+    """The first round from which a group is covered by the claim.
+
+    Parameters
+    ----------
+    group : str, int, float or bool
+        The group.
+    round : int
+        The round; 0 if it is covered over the whole run of the learner.
+
+    Examples
+    --------
+    >>> CoveredFrom("c", 1350).describe()
+    'c: from round 1,350'
+    """
+
+    group: Scalar
+    round: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", plain_label(self.group))
+
+    def describe(self) -> str:
+        """The group and its round in words.
+
+        Returns
+        -------
+        str
+            From when on the group is covered.
+        """
+        when = "over the whole run" if self.round == 0 else f"from round {self.round:,}"
+        return f"{self.group}: {when}"
+
+
+@dataclass(frozen=True)
+class RateCeiling:
+    """A rate of all people that stays below a ceiling.
+
+    Parameters
+    ----------
+    rate : str
+        The symbol of the rate, "FPR"; "SR" is the share of accepted people.
+    high : float
+        The rate is at most this.
+    ceiling : float
+        What is allowed.
+
+    Examples
+    --------
+    >>> RateCeiling("SR", 0.18, 0.2).describe()
+    'SR of all people: at most 0.1800 (allowed 0.2)'
+    """
+
+    rate: str
+    high: float
+    ceiling: float
+
+    def describe(self) -> str:
+        """The ceiling in one line.
+
+        Returns
+        -------
+        str
+            The rate, its upper end, and what is allowed.
+        """
+        return f"{self.rate} of all people: at most {self.high:.4f} (allowed {self.ceiling:g})"
+
+
+TABLE_ASSUMPTIONS = (
+    "the rows of the table are people drawn independently from one population, each person once "
+    "(split by household first if households were drawn)",
+    "the people for whom the claim is made come from the same population",
+    "the coin that split the table did not look at it",
+)
+"""The assumptions of a certificate for a table."""
+
+
 def standard_assumptions(
     *,
     maturity: str | None = None,
     drift_false_alarm: float | None = None,
     late_groups: bool = False,
-    overlapping: bool = False,
+    audit_budget: bool = False,
+    quota: bool = False,
 ) -> tuple[str, ...]:
     """The assumptions of every certificate, in words.
 
@@ -225,8 +293,8 @@ def standard_assumptions(
         The false-alarm probability of the drift tests, if the population is watched.
     late_groups : bool, default False
         Whether some groups became known after the draw.
-    overlapping : bool, default False
-        Whether people are decided about while earlier ones still wait for their labels.
+    audit_budget, quota : bool, default False
+        Whether there is an audit budget, which waits for labels, or a quota.
 
     Returns
     -------
@@ -238,24 +306,40 @@ def standard_assumptions(
     >>> len(standard_assumptions()), len(standard_assumptions(late_groups=True))
     (4, 5)
     """
-    watch = ""
+    watched = ""
     if drift_false_alarm is not None:
-        watch = f" (watched; false alarm at most {drift_false_alarm:g} over the whole life)"
-    late = "whether and when a person's group becomes known does not depend on the draw"
-    fate = (
-        "what becomes of earlier people (overruled, erased) does not depend on the draws of later "
-        "ones"
-    )
-    return (
-        f"people arrive independently from one population that does not change{watch}",
+        watched = f" (watched; false alarm at most {drift_false_alarm:g} over the whole run"
+        if maturity is None:
+            watched += ", if the delays of labels, counted in people, are alike for all"
+        watched += ")"
+    labels = "a label that had not come when its cohort closed counts as the worst case"
+    if maturity is not None:
+        labels = (
+            f"labels are complete once their maturity window has closed (window: {maturity}); "
+            "unresolved ones count as the worst case"
+        )
+    assumptions = [
+        f"people arrive independently from one population that does not change{watched}",
         "the label of a person does not depend on the decisions about others",
-        "labels are complete once their maturity window has closed; unresolved ones count as the "
-        "worst case" + ("" if maturity is None else f" (window: {maturity})"),
+        labels,
         "the recorded propensities are those with which decisions were drawn; the audit coin "
         "ignores the person",
-        *((late,) if late_groups else ()),
-        *((fate,) if overlapping else ()),
-    )
+    ]
+    if late_groups:
+        assumptions.append(
+            "whether and when a person's group becomes known does not depend on the draw"
+        )
+    if audit_budget:
+        assumptions.append(
+            "when the label of a person comes does not depend on earlier people (the audit budget "
+            "waits for labels)"
+        )
+    if quota:
+        assumptions.append(
+            "the gap is that of each policy; if a group tends to come late in a period, when the "
+            "quota is used up, the certificate does not cover that"
+        )
+    return tuple(assumptions)
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,8 +353,8 @@ class Certificate(Shown, Brief):
     ----------
     limit : float
         The gap that is not exceeded.
-    failure_probability : float
-        delta: the probability with which the claim may be wrong.
+    delta : float
+        The probability with which the claim may be wrong.
     spent : float
         How much of delta has been booked.
     bound : str
@@ -278,7 +362,7 @@ class Certificate(Shown, Brief):
     policy : str
         The SHA-256 of the policy's JSON, in which models are referred to by their own hashes.
     window : tuple of int
-        The first and the last round of the evidence.
+        The first round of the evidence, and the first one after it.
     assumptions : tuple of str
         What the claim rests on, in words.
     counts : tuple of CellCount, optional
@@ -291,6 +375,8 @@ class Certificate(Shown, Brief):
         The last round for which it is valid.
     groups : tuple, optional
         Whom the claim covers.
+    covered : tuple of CoveredFrom, optional
+        The first round from which each of them is covered.
     outside : tuple of OutsideCount, optional
         People whom it does not cover.
     overruled : tuple of DrawCount, optional
@@ -305,8 +391,17 @@ class Certificate(Shown, Brief):
         The SHA-256 of the schema, if people come in frames.
     columns : str, optional
         The columns of the schema, in words.
-    rules : int
-        The version of the rules it was issued under.
+    scope : "run" or "table"
+        Whether the claim is about all policies of a learner's run, or about one policy that was
+        certified on a table.
+    ceilings : tuple of RateCeiling, optional
+        Rates of all people that are kept below a ceiling.
+    accept_at_most, accept_at_least : float, optional
+        The cap and the floor of the share of the population that is accepted.
+    accepted : (float, float), optional
+        Between which values the share lies that the policy accepts; with a cap or a floor.
+    floor_suspended : str, optional
+        Why the floor is not kept: what outranks it.
     status : "certified" or "suspended"
         Whether the claim stands.
     reason : str, optional
@@ -319,13 +414,14 @@ class Certificate(Shown, Brief):
 
     Notes
     -----
-    The claim: with probability at least 1 - failure_probability over the learner's whole life,
-    |gap| <= limit for every policy it deploys.
+    The claim: with probability at least 1 - delta over the learner's whole run,
+    |gap| <= limit for every policy it deploys, and, where there is a cap, each of them accepts at
+    most that share of the population.
 
     Examples
     --------
     >>> certificate = Certificate(
-    ...     limit=0.05, failure_probability=0.05, spent=0.045, bound="betting cell by cell",
+    ...     limit=0.05, delta=0.05, spent=0.045, bound="betting cell by cell",
     ...     policy="0" * 64, window=(0, 9999), assumptions=standard_assumptions(),
     ...     gaps=(GapInterval("FPR", "b", "a", -0.01, 0.04),), groups=("a", "b"),
     ... )
@@ -338,7 +434,7 @@ class Certificate(Shown, Brief):
     """
 
     limit: float
-    failure_probability: float
+    delta: float
     spent: float
     bound: str
     policy: str
@@ -349,14 +445,20 @@ class Certificate(Shown, Brief):
     bound_params: Json = field(default_factory=dict)
     valid_until: int | None = None
     groups: tuple[Scalar, ...] = ()
+    covered: tuple[CoveredFrom, ...] = ()
     outside: tuple[OutsideCount, ...] = ()
     overruled: tuple[DrawCount, ...] = ()
     late_groups: tuple[DrawCount, ...] = ()
     erased: int = 0
-    models: tuple[str, ...] = ()
+    models: tuple[str, ...] = field(default=(), repr=False)
     schema: str | None = None
-    columns: str = ""
-    rules: int = RULES
+    columns: str = field(default="", repr=False)
+    scope: Literal["run", "table"] = "run"
+    ceilings: tuple[RateCeiling, ...] = field(default=(), repr=False)
+    accept_at_most: float | None = field(default=None, repr=False)
+    accept_at_least: float | None = field(default=None, repr=False)
+    accepted: tuple[float, float] | None = field(default=None, repr=False)
+    floor_suspended: str | None = field(default=None, repr=False)
     status: Literal["certified", "suspended"] = "certified"
     reason: str | None = None
 
@@ -364,16 +466,14 @@ class Certificate(Shown, Brief):
         object.__setattr__(self, "window", (int(self.window[0]), int(self.window[1])))
         object.__setattr__(self, "groups", tuple(plain_label(group) for group in self.groups))
         object.__setattr__(self, "bound_params", json.loads(canonical(dict(self.bound_params))))
-        delta = self.failure_probability
+        delta = self.delta
         if not 0 < self.limit <= 1:
             raise InvalidInput(f"the limit is {self.limit}; a gap limit lies in (0, 1].")
         if not 0 < delta < 1:
-            raise InvalidInput(
-                f"failure_probability is {delta}; it must lie strictly between 0 and 1."
-            )
+            raise InvalidInput(f"delta is {delta}; it must lie strictly between 0 and 1.")
         if not 0 <= self.spent <= delta + TOLERANCE:
             raise InvalidInput(
-                f"{self.spent} is spent of a failure probability of {delta}; it cannot be more.",
+                f"{self.spent} is spent of delta = {delta}; it cannot be more.",
                 hint="take .spent of the delta ledger.",
             )
         if self.window[0] > self.window[1] + 1:
@@ -387,21 +487,97 @@ class Certificate(Shown, Brief):
                     hint="deploy a policy that is certified, or suspend the certificate with its "
                     "reason.",
                 )
+        for one in self.ceilings if self.status == "certified" else ():
+            if one.high > one.ceiling + TOLERANCE:
+                raise InvalidInput(f"{one.describe()}; that does not support the ceiling.")
+
+        self._require_shares()
+
+    def _require_shares(self) -> None:
+        most = 1.0 if self.accept_at_most is None else self.accept_at_most
+        least = 0.0 if self.accept_at_least is None else self.accept_at_least
+        if not (0 < most <= 1 and 0 <= least <= most):
+            raise InvalidInput(
+                f"{least} to {most} of the population may be accepted; a cap lies in (0, 1], and a "
+                "floor at or below it."
+            )
+        if self.accepted is None:
+            if self.accept_at_most is not None or self.accept_at_least is not None:
+                raise InvalidInput(
+                    "the certificate has a cap or a floor, and does not say which share is "
+                    "accepted."
+                )
+            return
+        low, high = self.accepted
+        object.__setattr__(self, "accepted", (float(low), float(high)))
+        if self.status != "certified":
+            return
+        below = low < least - TOLERANCE and self.floor_suspended is None
+        if below or high > most + TOLERANCE or low > high + TOLERANCE:
+            raise InvalidInput(
+                f"the policy accepts between {low:.6g} and {high:.6g} of the population; that does "
+                f"not support {least:.6g} to {most:.6g}.",
+                hint="deploy a policy that is certified, or suspend the certificate with its "
+                "reason.",
+            )
+
+    @property
+    def covered_from(self) -> dict[Scalar, int]:
+        """The first round from which each group is covered; 0: over the whole run."""
+        return {one.group: one.round for one in self.covered}
 
     @property
     def claim(self) -> str:
-        """The guarantee in one sentence."""
+        """The guarantee in words: first of the groups that are covered over the whole run, then of
+        those that joined later.
+        """
         rates = " and ".join(dict.fromkeys(gap.rate for gap in self.gaps)) or "constrained rate"
-        named = ", ".join(str(group) for group in self.groups)
-        between = "any two groups (a constant treats everybody alike)"
+        if self.scope == "table":
+            named = ", ".join(map(str, self.groups))
+            claim = (
+                f"Certified with probability at least {1 - self.delta:.6g}, under the assumptions "
+                f"below: for this policy and the population that the table was drawn from, the gap "
+                f"in {rates} between any two of the groups {named} is at most {self.limit:.6g}"
+            )
+            kept = [f"{one.rate} of all people at most {one.ceiling:g}" for one in self.ceilings]
+            return f"{'; '.join([claim, *kept])}."
+        covered_from = [self.covered_from.get(group, 0) for group in self.groups]
+        # A gap is between two groups. After a suspension both may be new.
+        start = sorted(covered_from)[1] if len(covered_from) > 1 else 0
+        since = f"from round {start:,} on" if start else "over the whole run of the learner"
+        later = [one for one in self.covered if one.round > start]
+        joined = {one.group for one in later}
+        named = ", ".join(str(group) for group in self.groups if group not in joined)
+        between = "any two groups (a constant treats all people alike)"
         if named:
             between = f"any two of the groups {named}"
-        return (
-            f"Certified with probability at least {1 - self.failure_probability:.6g} over the "
-            f"whole life of the learner, under the assumptions below: the gap in {rates} between "
-            f"{between} is at most {self.limit:.6g} for every policy it deploys, as drawn, before "
-            "people overrule it."
-        )
+        sentences = [
+            f"Certified with probability at least {1 - self.delta:.6g}, under the assumptions "
+            f"below: {since} the gap in {rates} between {between} is at most {self.limit:.6g} for "
+            "every policy it deploys (manual overrides are not covered)."
+        ]
+        sentences += [
+            f"Group {one.group} joined: the same holds for it from round {one.round:,} on."
+            for one in later
+        ]
+        return " ".join([*sentences, *self._share_sentences])
+
+    @property
+    def _share_sentences(self) -> list[str]:
+        sentences = []
+        if self.accept_at_most is not None:
+            sentences.append(
+                "With the same probability every policy accepts at most "
+                f"{self.accept_at_most:.6g} of the population, from the first person on."
+            )
+        if self.accept_at_least is not None:
+            floor = f"at least {self.accept_at_least:.6g} of the population"
+            if self.floor_suspended is None:
+                sentences.append(f"With the same probability this policy accepts {floor}.")
+            else:
+                why = self.floor_suspended
+                sentences.append(f"The floor, {floor}, is suspended: {why}.")
+        return sentences
 
     @property
     def unknown_group(self) -> int:
@@ -439,7 +615,8 @@ class Certificate(Shown, Brief):
     def _draw(self, axes: "Axes") -> None:
         names = [f"{gap.rate} of {gap.group} minus {gap.reference}" for gap in self.gaps]
         for place, gap in enumerate(self.gaps):
-            span, height = [gap.low, gap.high], [place, place]
+            span = [gap.low, gap.high]
+            height = [place, place]
             axes.plot(span, height, color=INK, linewidth=6, solid_capstyle="butt")
         if not self.gaps:
             axes.annotate("a constant: no gap", (0.5, 0.5), xycoords="axes fraction", ha="center")
@@ -459,7 +636,7 @@ class Certificate(Shown, Brief):
         str
             One fact per line.
         """
-        first, last = self.window
+        first, stop = self.window
         until = "until the policy changes or the certificate is suspended"
         if self.valid_until is not None:
             until = f"through round {self.valid_until:,}, unless suspended before"
@@ -467,17 +644,19 @@ class Certificate(Shown, Brief):
         lines = [f"SUSPENDED: {self.reason}. No claim stands."]
         if self.status == "certified":
             lines = [self.claim]
-        if self.rules < RULES:
-            lines += [f"Note: {OLD_RULES[self.rules]}."]
         lines += [f"Policy: sha256 {self.policy}"]
         lines += [f"Model: sha256 {model}" for model in self.models]
         if self.schema is not None:
             lines += [f"Columns: {self.columns}; schema sha256 {self.schema}"]
         lines += [f"  {gap.describe()}" for gap in self.gaps]
+        if self.accepted is not None:
+            low, high = self.accepted
+            floor = f"between {low:.4f} and " if self.accept_at_least is not None else "at most "
+            lines += [f"  share of the population that is accepted: {floor}{high:.4f}"]
         lines += [
             f"Bound: {self.bound}" + (f" ({params})" if params else ""),
-            f"Failure probability: {self.spent:.6g} of {self.failure_probability:.6g} booked",
-            "Evidence: " + (f"rounds {first:,} to {last:,}" if last >= first else "none yet"),
+            f"Delta: {self.spent:.6g} of {self.delta:.6g} booked",
+            "Evidence: " + (f"rounds {first:,} to {stop - 1:,}" if stop > first else "none yet"),
         ]
         lines += [
             f"  group {c.group}, label {c.label:+d}: {c.people:,} people" for c in self.counts
@@ -485,7 +664,9 @@ class Certificate(Shown, Brief):
         for count in self.outside:
             who = "whose group is unknown" if count.group is None else f"of group {count.group}"
             lines += [f"  outside the certificate: {count.people:,} people {who}"]
-        lines += [f"  group told after the draw: {count.describe()}" for count in self.late_groups]
+        lines += [
+            f"  group reported after the draw: {count.describe()}" for count in self.late_groups
+        ]
         counted = "overruled by people, counted as drawn"
         lines += [f"  {counted}: {count.describe()}" for count in self.overruled]
         if self.erased:
@@ -501,18 +682,27 @@ class Certificate(Shown, Brief):
         dict
             `from_json` reads it back, bit for bit.
         """
-        named: Json = {}  # certificates without them have the digest that they always had
+        named: Json = {}  # only certificates of fitted models, of frames and of caps have these
         if self.models:
             named["models"] = list(self.models)
         if self.schema is not None:
             named |= {"schema_sha256": self.schema, "columns": self.columns}
+        if self.scope == "table":
+            named |= {"scope": "table", "ceilings": [asdict(one) for one in self.ceilings]}
+        if self.accepted is not None:
+            named["shares"] = {
+                "accept_at_most": self.accept_at_most,
+                "accept_at_least": self.accept_at_least,
+                "accepted": list(self.accepted),
+                "floor_suspended": self.floor_suspended,
+            }
         return {
             **named,
             "format": FORMAT,
             "status": self.status,
             "reason": self.reason,
             "limit": self.limit,
-            "failure_probability": self.failure_probability,
+            "delta": self.delta,
             "spent": self.spent,
             "bound": {"name": self.bound, "params": deepcopy(self.bound_params)},
             "policy_sha256": self.policy,
@@ -522,11 +712,12 @@ class Certificate(Shown, Brief):
             "counts": [asdict(cell) for cell in self.counts],
             "gaps": [asdict(gap) for gap in self.gaps],
             "groups": list(self.groups),
+            "covered": [asdict(one) for one in self.covered],
             "outside": [asdict(count) for count in self.outside],
             "overruled": [asdict(count) for count in self.overruled],
             "late_groups": [asdict(count) for count in self.late_groups],
             "erased": self.erased,
-            "rules": self.rules,
+            "protocol_version": PROTOCOL_VERSION,
         }
 
     @classmethod
@@ -536,7 +727,7 @@ class Certificate(Shown, Brief):
         Parameters
         ----------
         value : dict
-            The JSON, of this format or of format 1.
+            The JSON.
 
         Returns
         -------
@@ -546,18 +737,25 @@ class Certificate(Shown, Brief):
         Raises
         ------
         InvalidInput
-            If the format is another one, or the numbers do not support the claim.
+            If the format or the protocol version is another one, or the numbers do not support the
+            claim.
         """
-        if value.get("format") not in (1, FORMAT):
+        if value.get("format") != FORMAT:
             raise InvalidInput(
-                f"the certificate has format {value.get('format')!r}; this version reads formats 1 "
-                f"to {FORMAT}."
+                f"the certificate has format {value.get('format')!r}; this evenhand reads format "
+                f"{FORMAT}.",
+                hint="use the evenhand that wrote it.",
             )
-        if value["format"] == 1:
-            named = {gap[who]: None for gap in value["gaps"] for who in ("reference", "group")}
-            unknown = [{"group": None, "people": value["unknown_group"]}]
-            value = {**value, "groups": named, "outside": unknown if value["unknown_group"] else []}
-        as_they_are = ("limit", "failure_probability", "spent", "valid_until", "status", "reason")
+        if value.get("protocol_version") != PROTOCOL_VERSION:
+            raise InvalidInput(
+                f"the certificate has protocol version {value.get('protocol_version')!r}; this "
+                f"evenhand knows version {PROTOCOL_VERSION} alone.",
+                hint="use the evenhand that wrote it.",
+            )
+        as_they_are = ("limit", "delta", "spent", "valid_until", "status", "reason")
+        shares = dict(value.get("shares", {}))
+        if shares:
+            shares["accepted"] = tuple(shares["accepted"])
         return cls(
             **{name: value[name] for name in as_they_are},
             bound=value["bound"]["name"],
@@ -568,12 +766,15 @@ class Certificate(Shown, Brief):
             counts=tuple(CellCount(**cell) for cell in value["counts"]),
             gaps=tuple(GapInterval(**gap) for gap in value["gaps"]),
             groups=tuple(value["groups"]),
+            covered=tuple(CoveredFrom(**one) for one in value["covered"]),
             outside=tuple(OutsideCount(**count) for count in value["outside"]),
-            overruled=tuple(DrawCount(**count) for count in value.get("overruled", ())),
-            late_groups=tuple(DrawCount(**count) for count in value.get("late_groups", ())),
-            erased=value.get("erased", 0),
+            overruled=tuple(DrawCount(**count) for count in value["overruled"]),
+            late_groups=tuple(DrawCount(**count) for count in value["late_groups"]),
+            erased=value["erased"],
             models=tuple(value.get("models", ())),
             schema=value.get("schema_sha256"),
             columns=value.get("columns", ""),
-            rules=value.get("rules", 1),
+            scope=value.get("scope", "run"),
+            ceilings=tuple(RateCeiling(**one) for one in value.get("ceilings", ())),
+            **shares,
         )

@@ -6,10 +6,10 @@ whole lifetime. Shares add up (union bound), so while their sum is at most delta
 together fail with probability at most delta. A process that has started cannot be started again:
 re-training until something passes would need a new booking each time, and the ledger runs dry.
 
-    betting for life                one booking, for all rounds
+    betting                         one booking, for all rounds
     the N-th nominated hypothesis   6 delta_r / (pi^2 N^2)
     look k at preset audit counts   6 delta_r / (pi^2 k^2)
-    life r (restart r - 1)          delta_r = 6 delta / (pi^2 r^2)
+    run r (restart r - 1)           delta_r = 6 delta / (pi^2 r^2)
 """
 
 import math
@@ -52,7 +52,7 @@ def inverse_square_share(total: float, number: int) -> float:
     return FIRST_OF_INVERSE_SQUARES * total / number**2
 
 
-def life_share(total: float, life: int, *, reserve: float = 1 - FIRST_OF_INVERSE_SQUARES) -> float:
+def run_share(total: float, run: int, *, reserve: float = 1 - FIRST_OF_INVERSE_SQUARES) -> float:
     """The share delta_r of the r-th run of a certificate, which begins after a suspension.
 
     Parameters
@@ -73,19 +73,19 @@ def life_share(total: float, life: int, *, reserve: float = 1 - FIRST_OF_INVERSE
 
     Examples
     --------
-    >>> round(life_share(0.05, 1), 5), round(life_share(0.05, 2), 5)
+    >>> round(run_share(0.05, 1), 5), round(run_share(0.05, 2), 5)
     (0.0304, 0.0076)
-    >>> round(life_share(0.05, 1, reserve=0.1), 5)
+    >>> round(run_share(0.05, 1, reserve=0.1), 5)
     0.045
     """
-    if life < 1 or not 0 < reserve < 1:
+    if run < 1 or not 0 < reserve < 1:
         raise InvalidInput(
-            f"life {life} with a reserve of {reserve}; lives are numbered 1, 2, ..., a reserve "
+            f"run {run} with a reserve of {reserve}; runs are numbered 1, 2, ..., a reserve "
             "lies in (0, 1)."
         )
-    if life == 1:
+    if run == 1:
         return (1 - reserve) * total
-    return reserve * total / (life**2 * (math.pi**2 / 6 - 1))
+    return reserve * total / (run**2 * (math.pi**2 / 6 - 1))
 
 
 @dataclass(frozen=True)
@@ -100,19 +100,19 @@ class Booking:
         Its share of delta.
     at : int
         The round at which it started.
-    lifetime : str, default "for life"
-        How long it may run.
+    run : int, default 1
+        The run of certification to which it belongs.
 
     Examples
     --------
-    >>> Booking("betting over 204 hypotheses", 0.03, at=0).lifetime
-    'for life'
+    >>> Booking("betting over 204 hypotheses", 0.03, at=0).run
+    1
     """
 
     process: str
     share: float
     at: int
-    lifetime: str = "for life"
+    run: int = 1
 
     def __post_init__(self) -> None:
         if not self.process:
@@ -142,7 +142,7 @@ class DeltaLedger:
 
     Parameters
     ----------
-    failure_probability : float
+    delta : float
         delta.
     entries : tuple of Booking, optional
         What has been booked.
@@ -163,64 +163,48 @@ class DeltaLedger:
     evenhand.errors.ProtocolError: process 'betting over 204 hypotheses' was booked at round 0 ...
     """
 
-    failure_probability: float
+    delta: float
     entries: tuple[Booking, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 < self.failure_probability < 1:
+        if not 0 < self.delta < 1:
             raise InvalidInput(
-                f"failure_probability is {self.failure_probability}; it must lie strictly "
-                "between 0 and 1.",
+                f"delta is {self.delta}; it must lie strictly between 0 and 1.",
                 hint="0.05 promises the limit with probability 95%.",
             )
-        names = [entry.process for entry in self.entries]
+        names = [(entry.run, entry.process) for entry in self.entries]
         if len(set(names)) < len(names):
             raise InvalidInput("a process occurs twice in the ledger; each is booked once.")
-        if self.spent > self.failure_probability * (1 + ROUNDING):
+        if self.spent > self.delta * (1 + ROUNDING):
             raise DeltaOverspent(
-                f"the ledger holds {self.spent:.6g}, more than delta = "
-                f"{self.failure_probability:.6g}."
+                f"the ledger holds {self.spent:.6g}, more than delta = {self.delta:.6g}."
             )
 
     @property
     def spent(self) -> float:
         """The sum of all shares booked, never more than delta."""
-        total, delta = math.fsum(entry.share for entry in self.entries), self.failure_probability
+        total = math.fsum(entry.share for entry in self.entries)
+        delta = self.delta
         return delta if delta < total <= delta * (1 + ROUNDING) else total
 
     @property
     def left(self) -> float:
         """What may still be booked."""
-        return self.failure_probability - self.spent
+        return self.delta - self.spent
 
-    def has(self, process: str) -> bool:
-        """Whether a process was booked.
-
-        Parameters
-        ----------
-        process : str
-            Its name.
-
-        Returns
-        -------
-        bool
-            True if it was.
-        """
-        return any(entry.process == process for entry in self.entries)
-
-    def book(self, process: str, share: float, *, at: int, lifetime: str = "for life") -> Self:
+    def book(self, process: str, share: float, *, at: int, run: int = 1) -> Self:
         """The ledger with one more process.
 
         Parameters
         ----------
         process : str
-            Its name; each process is booked once.
+            Its name; each process is booked once in a run.
         share : float
             Its share of delta.
         at : int
             The round at which it starts.
-        lifetime : str, default "for life"
-            How long it may run.
+        run : int, default 1
+            The run of certification to which it belongs.
 
         Returns
         -------
@@ -235,20 +219,20 @@ class DeltaLedger:
             If less than the share is left.
         """
         for entry in self.entries:
-            if entry.process == process:
+            if (entry.run, entry.process) == (run, process):
                 raise ProtocolError(
                     f"process {process!r} was booked at round {entry.at} and cannot start again.",
                     hint="a process keeps its one share for its whole lifetime; a restart after "
                     "a suspension is another process.",
                 )
-        booking = Booking(process, share, at, lifetime)
-        if self.spent + share > self.failure_probability * (1 + ROUNDING):
+        booking = Booking(process, share, at, run)
+        if self.spent + share > self.delta * (1 + ROUNDING):
             raise DeltaOverspent(
                 f"process {process!r} asks for {share:.6g}, but {self.spent:.6g} of delta = "
-                f"{self.failure_probability:.6g} is "
+                f"{self.delta:.6g} is "
                 f"booked and only {self.left:.6g} is left.",
                 hint="use a schedule whose shares sum to delta, such as inverse_square_share or "
-                "life_share.",
+                "run_share.",
             )
         return replace(self, entries=(*self.entries, booking))
 
@@ -260,8 +244,11 @@ class DeltaLedger:
         str
             One line per process, then the sum.
         """
-        lines = [f"{e.share:.6g} from round {e.at} {e.lifetime}: {e.process}" for e in self.entries]
-        return "\n".join([*lines, f"{self.spent:.6g} of {self.failure_probability:.6g} booked"])
+        lines = [
+            f"{entry.share:.6g} from round {entry.at}, run {entry.run}: {entry.process}"
+            for entry in self.entries
+        ]
+        return "\n".join([*lines, f"{self.spent:.6g} of {self.delta:.6g} booked"])
 
     def to_json(self) -> Json:
         """The ledger as plain JSON.
@@ -272,7 +259,7 @@ class DeltaLedger:
             `from_json` reads it back, bit for bit.
         """
         return {
-            "failure_probability": self.failure_probability,
+            "delta": self.delta,
             "entries": [entry.to_json() for entry in self.entries],
         }
 
@@ -291,6 +278,6 @@ class DeltaLedger:
             The ledger.
         """
         return cls(
-            float(value["failure_probability"]),
+            float(value["delta"]),
             tuple(Booking(**entry) for entry in value["entries"]),
         )

@@ -1,7 +1,7 @@
 """Has the population changed? Sequential tests that may be looked at all the time, with a
-false-alarm probability for the whole life.
+false-alarm probability for the whole run.
 
-The promise assumes that D does not change. What can be watched are streams of categories that are
+The guarantee assumes that D does not change. What can be watched are streams of categories that are
 i.i.d. while D is fixed: the group of each arrival; the label of each audited person of a group
 (good, bad, unresolved); the decision of one fixed policy.
 
@@ -34,7 +34,7 @@ enter in order of arrival, once their cohort is closed.)
 looked at every 50) is flagged after 600 people at .1 -> .2, 1,250 at .3 -> .4 and 1,350 at .5 -> .4
 (medians; 95% within 900, 1,850 and 2,200); after n = 5,000, 95% within 2,600. With fewer than about
 2,000 people before the change the past is too short to contradict, and a shift of .1 may never be
-flagged. On a fixed population the evidence falls: in 900 simulated lives of a million people E
+flagged. On a fixed population the evidence falls: in 900 simulated runs of a million people E
 never exceeded 1.
 """
 
@@ -45,10 +45,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness.delta_ledger import inverse_square_share
-from evenhand.words import FloatArray
+from evenhand.words import FloatArray, Group
 
 KEPT_BLOCKS = 4
 """A candidate at a multiple of 2^v blocks is kept for KEPT_BLOCKS * 2^v blocks."""
@@ -209,33 +208,34 @@ class ConstancyTest:
             terms.extend((prior + log_mixture(before) + log_mixture(total - before)).tolist())
         return float(np.logaddexp.reduce(terms) - log_likelihood(total))
 
-    def to_json(self) -> Json:
-        """Plain JSON.
 
-        Returns
-        -------
-        dict
-            `from_json` reads it back, bit for bit.
-        """
-        boundaries = [[number, list(counts)] for number, counts in self.boundaries]
-        return vars(self) | {"total": list(self.total), "boundaries": boundaries}
+@dataclass(frozen=True)
+class Stream:
+    """The name of a stream.
 
-    @classmethod
-    def from_json(cls, value: Json) -> Self:
-        """Read what `to_json` wrote.
+    Parameters
+    ----------
+    kind : str
+        What is watched: "group mix", "labels", "share".
+    group : optional
+        The group whose people are in it.
+    rule : int, optional
+        The number of the rule that accepted them.
 
-        Parameters
-        ----------
-        value : dict
-            The JSON.
+    Examples
+    --------
+    >>> print(Stream("labels", "a", 3))
+    labels of a accepted by rule 3
+    """
 
-        Returns
-        -------
-        ConstancyTest
-            The same state.
-        """
-        boundaries = tuple((int(number), tuple(counts)) for number, counts in value["boundaries"])
-        return cls(**{**value, "total": tuple(value["total"]), "boundaries": boundaries})
+    kind: str
+    group: Group = None
+    rule: int | None = None
+
+    def __str__(self) -> str:
+        who = "" if self.group is None else f" of {self.group}"
+        by = "" if self.rule is None else f" accepted by rule {self.rule}"
+        return f"{self.kind}{who}{by}"
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class DriftMonitor:
     block : int
         The people of a block.
     streams : dict
-        The test of each stream by its name.
+        The test of each stream.
     later : int, default 0
         How many streams appeared after the start.
 
@@ -262,19 +262,21 @@ class DriftMonitor:
 
     Examples
     --------
-    >>> monitor = DriftMonitor.start({"group mix": 2, "labels of a": 2, "labels of b": 2})
-    >>> monitor = monitor.watch("group mix", [60, 40]).watch("policy 3f2a", [10, 30])
-    >>> monitor.alarms, sorted(monitor.streams)
-    ((), ['group mix', 'labels of a', 'labels of b', 'policy 3f2a'])
+    >>> monitor = DriftMonitor.start({Stream("group mix"): 2, Stream("labels", "a"): 2})
+    >>> monitor = monitor.watch(Stream("group mix"), [60, 40]).watch(Stream("share", "a"), [1, 3])
+    >>> monitor.alarms, [str(name) for name in monitor.streams]
+    ((), ['group mix', 'labels of a', 'share of a'])
     """
 
     false_alarm: float
     block: int
-    streams: dict[str, ConstancyTest]
+    streams: dict[Stream, ConstancyTest]
     later: int = 0
 
     @classmethod
-    def start(cls, categories: dict[str, int], false_alarm: float = 1e-3, block: int = 250) -> Self:
+    def start(
+        cls, categories: dict[Stream, int], false_alarm: float = 1e-3, block: int = 250
+    ) -> Self:
         """A monitor that has seen nobody.
 
         Parameters
@@ -296,16 +298,16 @@ class DriftMonitor:
         return cls(false_alarm, block, tests)
 
     @property
-    def alarms(self) -> tuple[str, ...]:
-        """The names of the streams that changed."""
+    def alarms(self) -> tuple[Stream, ...]:
+        """The streams that changed."""
         return tuple(name for name, test in self.streams.items() if test.alarmed)
 
-    def watch(self, name: str, counts: ArrayLike) -> "DriftMonitor":
+    def watch(self, name: Stream, counts: ArrayLike) -> "DriftMonitor":
         """The monitor after the next people of a stream.
 
         Parameters
         ----------
-        name : str
+        name : Stream
             The stream; an unknown name opens one, with its own share of alpha.
         counts : array_like, shape (categories,)
             How many of the people are in each category.
@@ -315,19 +317,20 @@ class DriftMonitor:
         DriftMonitor
             A new monitor.
         """
-        later, test = self.later, self.streams.get(name)
+        later = self.later
+        test = self.streams.get(name)
         if test is None:
             later += 1
             share = inverse_square_share(self.false_alarm / 2, later)
             test = ConstancyTest.start(np.asarray(counts).size, share, self.block)
         return replace(self, later=later, streams={**self.streams, name: test.update(counts)})
 
-    def retire(self, name: str) -> "DriftMonitor":
+    def retire(self, name: Stream) -> "DriftMonitor":
         """The monitor without a stream that has ended; its share stays spent.
 
         Parameters
         ----------
-        name : str
+        name : Stream
             The stream, for example of a policy that is no longer deployed.
 
         Returns
@@ -351,31 +354,3 @@ class DriftMonitor:
             f"{-math.log(test.false_alarm):.1f}" + (" ALARM" if test.alarmed else "")
             for name, test in self.streams.items()
         )
-
-    def to_json(self) -> Json:
-        """Plain JSON.
-
-        Returns
-        -------
-        dict
-            `from_json` reads it back, bit for bit.
-        """
-        streams = {name: test.to_json() for name, test in self.streams.items()}
-        return vars(self) | {"streams": streams}
-
-    @classmethod
-    def from_json(cls, value: Json) -> Self:
-        """Read what `to_json` wrote.
-
-        Parameters
-        ----------
-        value : dict
-            The JSON.
-
-        Returns
-        -------
-        DriftMonitor
-            The same state.
-        """
-        streams = {name: ConstancyTest.from_json(test) for name, test in value["streams"].items()}
-        return cls(value["false_alarm"], value["block"], streams, value["later"])

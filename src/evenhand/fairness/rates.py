@@ -34,6 +34,7 @@ __all__ = [
     "RateLike",
     "SelectionRate",
     "as_rates",
+    "require_certifiable",
 ]
 
 
@@ -152,17 +153,85 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
             raise InvalidInput(
                 f"rate is {short(rate)}; it is a rate, the name of one, or a list of them.",
                 hint=f"use evenhand.FalsePositiveRate(), or a name: {', '.join(RATES)}.",
+                argument="rate",
             )
     if not rates:
         raise InvalidInput(
-            "rate is an empty list; at least one rate is limited.", hint="name a rate."
+            "rate is an empty list; at least one rate is limited.",
+            hint="name a rate.",
+            argument="rate",
         )
     if len(set(rates)) < len(rates):
         named = ", ".join(one.symbol for one in rates)
         raise InvalidInput(
-            f"rate is [{named}], in which a rate occurs twice.", hint="name each rate once."
+            f"rate is [{named}], in which a rate occurs twice.",
+            hint="name each rate once.",
+            argument="rate",
         )
     return rates
+
+
+def require_certifiable(rates: Sequence[Rate]) -> None:
+    """Raise an error for a rate that no certificate covers.
+
+    A rate is certifiable if it is P(accepted | group, label in S) for a set S of labels, or one
+    minus that. The proofs use the form twice: accepting everybody has the rate 1 in every group and
+    rejecting everybody the rate 0, so constants have no gap and need no interval; and one person
+    counts fully or not at all, so a bet on the rate is a bet on people. The form is read off how
+    the rate is declared; nothing is measured, since a gap that is 0 on one sample proves nothing.
+
+    Parameters
+    ----------
+    rates : sequence of Rate
+        The rates, as `as_rates` returns them.
+
+    Raises
+    ------
+    InvalidInput
+        If a rate has weights of its own, another sign or offset, or a denominator that is not a
+        set of labels.
+
+    Examples
+    --------
+    >>> require_certifiable(as_rates("equalised-odds"))
+    >>> class ErrorRate(SelectionRate):
+    ...     name = "error rate"
+    ...     def group_weights(self, sample):
+    ...         return -sample.label * super().group_weights(sample)
+    >>> require_certifiable([ErrorRate()])
+    Traceback (most recent call last):
+        ...
+    evenhand.errors.InvalidInput: the rate 'error rate' has a group_weights of its own; ...
+    """
+    for rate in rates:
+        departure = _departure(rate)
+        if departure is not None:
+            raise InvalidInput(
+                f"the rate {rate.name!r} {departure}; a rate that is certified, or measured with "
+                "exact intervals, is P(accepted | group, label in S) or one minus it.",
+                hint="subclass Rate and declare in_denominator (the labels in S), with sign 1 and "
+                "offset 0, or sign -1 and offset 1; solve_fair and FairClassifier accept other "
+                "rates and limit them on a table, without a certificate.",
+            )
+
+
+def _departure(rate: Rate) -> str | None:
+    """How a rate differs from the form of `require_certifiable`, or None."""
+    # Weights of one's own can give the constants a gap: with +1/n_j for bad and -1/n_j for good
+    # outcomes accept-all has the difference of base rates, whatever in_denominator says.
+    if getattr(rate.group_weights, "__func__", None) is not Rate.group_weights:
+        return "has a group_weights of its own"
+    if (rate.sign, rate.offset) not in ((1, 0.0), (-1, 1.0)):
+        return f"has sign {rate.sign} and offset {rate.offset:g}"
+    both = np.array([-1, 1])
+    counted = np.asarray(rate.in_denominator(both))
+    if counted.dtype != np.bool_ or counted.shape != (2,) or not counted.any():
+        return f"has the denominator {counted.tolist()} for the labels [-1, 1]"
+    # a denominator may depend on a person's own label alone, not on who else is in the table
+    mixed = np.array([1, -1, -1, 1, 1])
+    if not np.array_equal(rate.in_denominator(mixed), np.where(mixed == 1, counted[1], counted[0])):
+        return "has a denominator that depends on more than the label of each person"
+    return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,11 +293,13 @@ class GapConstraints(Brief):
         chosen = as_rates(rates)
         channels = np.concatenate([rate.group_weights(sample) for rate in chosen])
         groups = sample.groups
-        rows, names = [], []
+        rows = []
+        names = []
         for r, rate in enumerate(chosen):
             for j, k in combinations(range(len(groups)), 2):
                 row = np.zeros(len(channels))
-                row[r * len(groups) + k], row[r * len(groups) + j] = 1.0, -1.0
+                row[r * len(groups) + k] = 1.0
+                row[r * len(groups) + j] = -1.0
                 rows.append(row)
                 names.append(f"{rate.symbol} {groups[k]} - {groups[j]}")
         return cls(channels, np.array(rows), tuple(names), chosen, groups)

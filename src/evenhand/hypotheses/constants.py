@@ -55,6 +55,10 @@ class Constant(Hypothesis):
 
     accept: bool
 
+    @property
+    def columns_used(self) -> tuple[int, ...]:
+        return ()
+
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         return np.full(len(features), self.accept)
 
@@ -103,6 +107,10 @@ class GroupClassifier(Hypothesis):
 
     value: Group
 
+    @property
+    def columns_used(self) -> tuple[int, ...]:
+        return ()
+
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         if group is None:
             raise InvalidInput(
@@ -116,3 +124,9 @@ class GroupClassifier(Hypothesis):
 
     def to_json(self) -> Json:
         return {"kind": "group", "value": self.value}
+
+
+def is_constant(hypothesis: Hypothesis) -> bool:
+    """Whether a hypothesis decides for all people alike."""
+    contexts = getattr(hypothesis, "contexts", None)
+    return isinstance(hypothesis, Constant) or (contexts is not None and len(set(contexts)) == 1)

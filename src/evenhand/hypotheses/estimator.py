@@ -29,7 +29,7 @@ from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
 
 MOST_PATHS = 6
-"""So many accepting paths of a tree are told in words."""
+"""Maximum number of accepting paths shown in a description."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,6 +69,12 @@ class Tree(Hypothesis, Brief):
     accept: tuple[bool, ...]
     columns: int
 
+    @property
+    def columns_used(self) -> tuple[int, ...]:
+        # Relabelling may give both sides of a node the same answer: its column then counts as used,
+        # which errs on the side of a warning.
+        return tuple(sorted({column for column in self.column if column >= 0}))
+
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         require_columns(features, self.columns, "a decision tree")
         column, value, left, right, accept = self._arrays
@@ -103,7 +109,8 @@ class Tree(Hypothesis, Brief):
         if self.column[node] < 0:
             yield from [path] if self.accept[node] else []
             return
-        name, value = column_name(self.column[node], names), f"{self.value[node]:.6g}"
+        name = column_name(self.column[node], names)
+        value = f"{self.value[node]:.6g}"
         yield from self._accepting_paths(self.left[node], (*path, f"{name} <= {value}"), names)
         yield from self._accepting_paths(self.right[node], (*path, f"{name} > {value}"), names)
 
@@ -145,6 +152,11 @@ class Fitted(Hypothesis):
     model: Any
     columns: int
     schema: Schema | None = None
+
+    @cached_property
+    def columns_used(self) -> tuple[int, ...]:
+        """The columns that the model can see; all of them where it does not say less."""
+        return _columns_seen(self.model, self.columns, self.schema)
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         require_columns(features, self.columns, type(self.model).__name__)
@@ -216,6 +228,40 @@ class Fitted(Hypothesis):
         rule = cls(load_model(stored), data["columns"], schema)
         rule.__dict__["_stored"] = stored
         return rule
+
+
+def _columns_seen(model: Any, columns: int, schema: Schema | None) -> tuple[int, ...]:
+    """The columns of the matrix that a fitted model looks at.
+
+    Boosted trees of LightGBM count the splits of each column. A pipeline that begins with a
+    ColumnTransformer names the columns that it lets through. Every other model counts as looking at
+    all columns.
+    """
+    everything = tuple(range(columns))
+    booster = getattr(model, "booster_", None)
+    if booster is not None and schema is None:
+        splits = booster.feature_importance(importance_type="split")
+        return tuple(np.flatnonzero(splits).tolist())
+    first = model.steps[0][1] if getattr(model, "steps", None) else model
+    seen: set[int] = set()
+    for _, step, chosen in getattr(first, "transformers_", [("", None, slice(None))]):
+        if isinstance(step, str) and step == "drop":
+            continue
+        if isinstance(chosen, slice) or callable(chosen):
+            return everything
+        for column in [chosen] if isinstance(chosen, str | int) else chosen:
+            if isinstance(column, str) and schema is not None:
+                place = schema.places[column]
+                seen.update(range(place.start, place.stop))
+            elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+                if schema is None:
+                    seen.add(int(column) % columns)  # -1 is the last column
+                else:
+                    place = schema.places[schema.names[int(column)]]
+                    seen.update(range(place.start, place.stop))
+            else:
+                return everything  # a mask, or names without a schema
+    return tuple(sorted(seen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,10 +381,8 @@ class _BoundEstimator:
         """The leaves of a tree, the cut-offs of a logistic score; None for other models, and where
         other labels or cut-offs would leave the class: under monotonic constraints, without an
         intercept."""
-        cells, settings = (
-            _PARTITIONS.get(_model_name(self.classifier)),
-            self.classifier.get_params(),
-        )
+        cells = _PARTITIONS.get(_model_name(self.classifier))
+        settings = self.classifier.get_params()
         if (
             cells is None
             or not self._plain
@@ -359,7 +403,8 @@ class _BoundEstimator:
         cost = as_numbers(acceptance_cost, len(self.rows), "acceptance_cost")
         order = self.order if self.rank is None else np.lexsort((cost, self.rank))
         weight = normalised(np.abs(cost[order]))
-        order, weight = order[weight > 0], weight[weight > 0]
+        order = order[weight > 0]
+        weight = weight[weight > 0]
         accept = (cost[order] < 0).astype(np.int64)
         if accept.all() or not accept.any():
             return ACCEPT_ALL if accept.all() else REJECT_ALL
@@ -499,6 +544,7 @@ def as_class(hypotheses: object) -> HypothesisClass:
         f"hypotheses is {short(hypotheses)}; it is a hypothesis class, an object with "
         f"{', '.join(_CLASS)}{lacks}, or a scikit-learn classifier.",
         hint=hint,
+        argument="hypotheses",
     )
 
 
@@ -526,7 +572,8 @@ def linear_of(fitted: Any) -> LinearRule:
 
 def _leaves_of(fitted: Any, bound: _BoundEstimator) -> Partition:
     """The leaves of a fitted DecisionTreeClassifier: each may be accepted or not."""
-    tree, leaf = tree_of(fitted), fitted.tree_.children_left < 0
+    tree = tree_of(fitted)
+    leaf = fitted.tree_.children_left < 0
 
     def relabelled(accept: BoolArray) -> Hypothesis:
         if accept[leaf].all() or not accept[leaf].any():

@@ -65,6 +65,10 @@ class TableRow(Hypothesis, Brief):
 
     contexts: tuple[bool, ...]
 
+    @property
+    def columns_used(self) -> tuple[int, ...]:
+        return (0,)
+
     @cached_property
     def _lookup(self) -> BoolArray:
         return np.array(self.contexts, dtype=bool)
@@ -125,6 +129,11 @@ class Called(Hypothesis):
 
     rule: Rule
     uses_group: bool = False
+
+    @property
+    def columns_used(self) -> None:
+        """None: nobody knows which columns a function looks at."""
+        return None
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         shown = require_group(group, len(features), self._name) if self.uses_group else None
@@ -190,7 +199,8 @@ class FiniteClass(HypothesisClass):
                 if not callable(member):
                     raise InvalidInput(
                         f"{member!r} is not a hypothesis.",
-                        hint="pass functions (features, group) -> bool array.",
+                        hint="pass functions (features, group) -> bool array, or objects with "
+                        "accepts, describe, to_json and columns_used.",
                     )
                 member = Called(member, uses_group)
             members.append(member)
@@ -239,7 +249,9 @@ class FiniteClass(HypothesisClass):
     def _fill(
         self, listed: tuple[Hypothesis, ...], table: BoolArray | None, uses_group: bool
     ) -> None:
-        self._listed, self._table, self.uses_group = listed, table, uses_group
+        self._listed = listed
+        self._table = table
+        self.uses_group = uses_group
         if len(self) == 0:
             raise InvalidInput("a finite class has no hypotheses; at least one is needed.")
 

@@ -44,7 +44,8 @@ SLOPE = 3e-5
 """A fit ends where no partial derivative is larger: costs are normalised and rows whitened, so this
 is a number without units.
 """
-MOST_STEPS, PAIRS = 200, 10
+MOST_STEPS = 200
+PAIRS = 10
 MOST_CELLS = 10_000
 """So many cut-offs along a direction are offered: more would take more memory than the rows."""
 
@@ -145,6 +146,10 @@ class LinearRule(Hypothesis, Brief):
 
     weights: tuple[float, ...]
     threshold: float
+
+    @property
+    def columns_used(self) -> tuple[int, ...]:
+        return tuple(column for column, weight in enumerate(self.weights) if weight != 0.0)
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         require_columns(features, len(self.weights), self.describe())
@@ -261,10 +266,8 @@ def whitener(rows: FloatArray) -> FloatArray:
     """M (columns, rank) such that (rows - mean) M has covariance 1; constant and repeated columns
     add no rank.
     """
-    mean, blocks = (
-        rows.mean(axis=0),
-        [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)],
-    )
+    mean = rows.mean(axis=0)
+    blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
     spread = np.sqrt(sum(np.square(block - mean).sum(axis=0) for block in blocks) / len(rows))
     largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
     scale = np.where(spread > 1e-12 * largest, spread, np.inf)
@@ -393,7 +396,8 @@ def fit_logistic(
         )
         pull = both * np.where(margin > 0, 1.0, small) / (1.0 + small) - wanted
         slope = np.empty_like(g)
-        slope[0], slope[1:] = pull.sum(), pull @ white + penalty * g[1:]
+        slope[0] = pull.sum()
+        slope[1:] = pull @ white + penalty * g[1:]
         return float(loss), slope
 
     return minimum(loss_and_slope, np.zeros(white.shape[1] + 1))[1:]
@@ -407,23 +411,27 @@ def minimum(
 
     Nocedal and Wright, Numerical Optimization, algorithm 7.4. The first step assumes a curvature of
     1/4, that of the logistic loss in 0 on whitened rows. scipy's L-BFGS-B takes as many
-    evaluations, and a third more time.
+    evaluations, and 1.3 times the time (docs/decisions/0019-the-fit-of-linear-rules.md).
     """
-    at, (loss, slope) = start, loss_and_slope(start)
+    at = start
+    loss, slope = loss_and_slope(start)
     pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=PAIRS)
     scale = 4.0
     for _ in range(MOST_STEPS):
         if np.abs(slope).max() <= SLOPE:
             break
-        step, shares = -slope, []
+        step = -slope
+        shares = []
         for move, change, inverse in reversed(pairs):
             shares.append(inverse * float(move @ step))
             step -= shares[-1] * change
         step *= scale
         for (move, change, inverse), share in zip(pairs, reversed(shares), strict=True):
             step += (share - inverse * float(change @ step)) * move
-        descent, length = float(slope @ step), 1.0
-        ahead, (lower, next_slope) = at + step, loss_and_slope(at + step)
+        descent = float(slope @ step)
+        length = 1.0
+        ahead = at + step
+        lower, next_slope = loss_and_slope(at + step)
         while lower > loss + 1e-4 * length * descent and length > 1e-9:
             # the minimum of the parabola through what is known, within a tenth and a half of the
             # last length
@@ -432,13 +440,16 @@ def minimum(
             )
             ahead = at + length * step
             lower, next_slope = loss_and_slope(ahead)
-        move, change = ahead - at, next_slope - slope
+        move = ahead - at
+        change = next_slope - slope
         curvature = float(move @ change)
         if curvature <= 0.0:
             break  # rounding is all that is left
         pairs.append((move, change, 1.0 / curvature))
         scale = curvature / float(change @ change)
-        at, loss, slope = ahead, lower, next_slope
+        at = ahead
+        loss = lower
+        slope = next_slope
     return at
 
 

@@ -189,7 +189,8 @@ def _is_trusted(name: str) -> bool:
     """Whether a type belongs to a trusted package; the functions of numpy and pandas that read
     files, pickles included, or texts as programs are none.
     """
-    package, own = name.split(".")[0], name.rsplit(".", 1)[-1]
+    package = name.split(".")[0]
+    own = name.rsplit(".", 1)[-1]
     return package in TRUSTED_PACKAGES and not (
         package in ("numpy", "pandas") and own.startswith(_READERS)
     )

@@ -228,7 +228,8 @@ def _write_estimator(hypotheses: Estimator) -> Json:
     """A classifier of scikit-learn with plain parameters by its name and these, any other (a
     pipeline, a model of LightGBM) as skops writes it.
     """
-    kind, schema = type(hypotheses.classifier), hypotheses.schema
+    kind = type(hypotheses.classifier)
+    schema = hypotheses.schema
     named = {} if schema is None else {"schema": schema.to_json()}
     settings = hypotheses.classifier.get_params(deep=False)
     plain = bool | int | float | str | None

@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.computing import compiled
-from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, Params, RowOracle
+from evenhand.contracts import (
+    Enumeration,
+    Hypothesis,
+    HypothesisClass,
+    Json,
+    Params,
+    RowOracle,
+    all_columns_used,
+)
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.common import (
     EnumeratedRows,
@@ -101,6 +109,10 @@ class Threshold(Hypothesis):
     columns: int
     at_least: bool = True
 
+    @property
+    def columns_used(self) -> tuple[int, ...]:
+        return (self.column,)
+
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         require_columns(features, self.columns, self.describe())
         score = features[:, self.column]
@@ -164,9 +176,14 @@ class PerGroup(Hypothesis):
 
     rules: tuple[tuple[Group, Hypothesis], ...]
 
+    @property
+    def columns_used(self) -> tuple[int, ...] | None:
+        return all_columns_used(rule for _, rule in self.rules)
+
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         known = require_group(group, len(features), "a rule per group")
-        accepted, ruled = np.zeros(len(features), bool), np.zeros(len(features), bool)
+        accepted = np.zeros(len(features), bool)
+        ruled = np.zeros(len(features), bool)
         for value, rule in self.rules:
             members = np.asarray(known == value)
             accepted[members] = rule.accepts(features[members])
@@ -214,7 +231,8 @@ class Cuts:
         out = np.zeros((len(channels), len(self.values) + 1))
         for row, channel in zip(out, channels, strict=True):
             at_least = np.bincount(self.codes, channel, len(self.values))[::-1].cumsum()[::-1]
-            row[0], row[2:] = at_least[0], at_least[1:]
+            row[0] = at_least[0]
+            row[2:] = at_least[1:]
         return out
 
     def cheapest(self, acceptance_cost: FloatArray) -> int:
@@ -349,7 +367,8 @@ class Stumps(HypothesisClass):
     ----------
     max_bins : int, optional
         Only that many quantiles of each column are tried as the cut, and the answer is exact among
-        these. Default: all distinct values.
+        these. They are quantiles of the rows: a class does not see how many people a row counts
+        for. Default: all distinct values.
 
     Notes
     -----
@@ -418,7 +437,9 @@ def _cut_totals(codes: Codes, starts: IntArray, channels: FloatArray, totals: Fl
     """bincount adds from 0 in the order of rows, as the loop does."""
     above, below = np.split(totals[:, 2:], 2, axis=1)
     for j in range(codes.shape[1]):
-        code, low, high = codes[:, j].astype(np.intp), starts[j], starts[j + 1]
+        code = codes[:, j].astype(np.intp)
+        low = starts[j]
+        high = starts[j + 1]
         cuts = slice(low - j, high - j - 1)
         for c, channel in enumerate(channels):
             sums = np.bincount(code, channel, high - low)
@@ -434,10 +455,13 @@ def cut_totals(codes: Codes, starts: IntArray, channels: FloatArray, totals: Flo
     """For each of one or two channels c: totals[c, 0] = its sum over all rows; from 2 on, that over
     rows with codes >= b for each column and b >= 1; then that of codes < b in the same order.
     """
-    pair, cuts = len(channels) == 2, totals.shape[1] // 2 - 1
-    above, below = totals[:, 2 : 2 + cuts], totals[:, 2 + cuts :]
+    pair = len(channels) == 2
+    cuts = totals.shape[1] // 2 - 1
+    above = totals[:, 2 : 2 + cuts]
+    below = totals[:, 2 + cuts :]
     for j in range(codes.shape[1]):
-        low, high = starts[j], starts[j + 1]
+        low = starts[j]
+        high = starts[j + 1]
         sums = np.zeros((high - low, len(channels)))  # of each code; a pair lies side by side
         for i in range(len(codes)):
             code = np.int64(codes[i, j])

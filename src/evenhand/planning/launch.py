@@ -15,17 +15,19 @@ from math import ceil, inf, log
 
 import numpy as np
 
+from evenhand.algorithms.certified.evidence import FIRST_PEOPLE, group_codes
+from evenhand.algorithms.certified.forecast import Prospect, RateForecast, epoch_length
+from evenhand.algorithms.certified.state import LATER_GROUPS
+from evenhand.algorithms.certified.step import FIRST_FITTED, FIRST_ROUNDS
+from evenhand.algorithms.settings import require_number
 from evenhand.bounds import BettingBound, JointHoeffding, people_needed
 from evenhand.bounds.slack import require_probability
 from evenhand.contracts import Environment, GroupUse, HypothesisClass
+from evenhand.environments import Discrete
 from evenhand.errors import InvalidInput
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.rates import Rate, as_rates
+from evenhand.fairness.rates import Rate, as_rates, require_certifiable
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
-from evenhand.learners.certified.evidence import FIRST_PEOPLE, group_codes
-from evenhand.learners.certified.forecast import Prospect, RateForecast, epoch_length
-from evenhand.learners.certified.learner import FIRST_FITTED, FIRST_ROUNDS
-from evenhand.learners.certified.run import LATER_GROUPS
 from evenhand.planning.plan import Answer, Course, Curve, LaunchPlan, Milestone, Spread
 from evenhand.planning.population import (
     GroupName,
@@ -35,8 +37,9 @@ from evenhand.planning.population import (
     from_table,
     separation_of,
 )
-from evenhand.simulate import promises, simulate
-from evenhand.simulate.record import audit_weight, constant_costs, learned_weight, value_at
+from evenhand.policies import Mixture
+from evenhand.simulation import guarantees, simulate
+from evenhand.simulation.record import audit_weight, constant_costs, learned_weight, value_at
 from evenhand.words import FloatArray, LabelledSample, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()
@@ -50,7 +53,8 @@ POINTS = 72
 """Rounds at which curves are kept."""
 FIRST = 200
 """Ahead by then is ahead from the start."""
-HELD_BACK, NOTHING = 0.5, 0.1
+HELD_BACK = 0.5
+NOTHING = 0.1
 """Below these shares of the learned policy's full weight a launch counts as held back, and
 practically nothing as certified (also if the weight itself is below their product: a limit of .001
 allows .001 of any rule without evidence)."""
@@ -59,7 +63,7 @@ allows .001 of any rule without evidence)."""
 def plan(
     *,
     limit: float,
-    failure_probability: float = 0.05,
+    delta: float = 0.05,
     group_shares: Mapping[GroupName, float],
     bad_rates: Mapping[GroupName, float] | float,
     separation: float | None = None,
@@ -73,6 +77,7 @@ def plan(
     prices: Prices | None = None,
     rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
     audit_budget: float | None = None,
+    accept_at_most: float | None = None,
     lives: int = 8,
     seed: int = 0,
 ) -> LaunchPlan:
@@ -82,7 +87,7 @@ def plan(
     ----------
     limit : float
         The gap that no policy may exceed.
-    failure_probability : float
+    delta : float
         delta.
     group_shares : mapping of group to float
         Each group's share of the people.
@@ -109,6 +114,8 @@ def plan(
         The rates whose gaps are limited.
     audit_budget : float, optional
         How many bad outcomes the audits may cost at most.
+    accept_at_most : float, optional
+        The capacity: the share of the people whom every policy may accept at most.
     lives : int
         How many runs are simulated.
     seed : int
@@ -142,7 +149,7 @@ def plan(
     apart = separation if separation is not None else separation_of(auc if auc is not None else 0.5)
     population = from_numbers(group_shares, bad_rates, apart, score_shifts, group_use, rules)
     people = _require_horizon(horizon, per_day, days)
-    terms = _terms(limit, failure_probability, people, prices, rate, audit_budget)
+    terms = _terms(limit, delta, people, prices, rate, audit_budget, accept_at_most)
     return _Launch(population, terms, _require_seeds(lives, seed)).plan(per_day)
 
 
@@ -151,7 +158,7 @@ def plan_from_sample(
     hypotheses: HypothesisClass,
     *,
     limit: float,
-    failure_probability: float = 0.05,
+    delta: float = 0.05,
     horizon: int | None = None,
     per_day: float | None = None,
     days: float | None = None,
@@ -160,6 +167,7 @@ def plan_from_sample(
     group_use: GroupUse = "certify_only",
     rules: int | None = None,
     audit_budget: float | None = None,
+    accept_at_most: float | None = None,
     lives: int = 8,
     seed: int = 0,
 ) -> LaunchPlan:
@@ -174,7 +182,9 @@ def plan_from_sample(
         The past people.
     hypotheses : HypothesisClass
         The class of rules.
-    limit, failure_probability, horizon, per_day, days, prices, rate, group_use, rules, audit_budget
+    limit, delta, horizon, per_day, days, prices, rate, group_use, rules, audit_budget
+        As for `plan`.
+    accept_at_most : float, optional
         As for `plan`.
     lives, seed : int
         As for `plan`.
@@ -201,31 +211,42 @@ def plan_from_sample(
     'all 400 rows'
     """
     people = _require_horizon(horizon, per_day, days)
-    terms = _terms(limit, failure_probability, people, prices, rate, audit_budget)
+    terms = _terms(limit, delta, people, prices, rate, audit_budget, accept_at_most)
     population = from_table(sample, hypotheses, group_use, rules, terms)
     return _Launch(population, terms, _require_seeds(lives, seed)).plan(per_day)
 
 
 def _terms(
     limit: float,
-    failure_probability: float,
+    delta: float,
     horizon: int,
     prices: Prices | None,
     rate: Rate | Sequence[Rate],
     audit_budget: float | None,
+    accept_at_most: float | None,
 ) -> LaunchTerms:
     if not 0 < limit <= 1:
         raise InvalidInput(
             f"limit is {limit}; the gap that may never be exceeded is a number in (0, 1]."
         )
-    require_probability(failure_probability)
+    require_probability(delta)
     both = prices or Prices()
     if not (isinstance(both.false_accept, float) and isinstance(both.false_reject, float)):
         raise InvalidInput(
             "a plan takes two prices, not one per person.",
             hint="give the average price of each error.",
         )
-    return LaunchTerms(limit, failure_probability, horizon, as_rates(rate), both, audit_budget)
+    rates = as_rates(rate)
+    require_certifiable(rates)
+    if accept_at_most is not None:
+        require_number(
+            "accept_at_most",
+            accept_at_most,
+            lambda share: 0 < share <= 1,
+            "the share of the people who are accepted at most is a number in (0, 1]",
+            "0.2 accepts one person in five at most.",
+        )
+    return LaunchTerms(limit, delta, horizon, rates, both, audit_budget, accept_at_most)
 
 
 def _require_horizon(horizon: int | None, per_day: float | None, days: float | None) -> int:
@@ -264,7 +285,8 @@ class SimulatedRuns:
     """Several runs of one learner on a grid of rounds, one row per run.
 
     cost: cumulative expected cost; weight: share of the policy that is not a constant; audit: the
-    weight of accept-all; gap: the true one; audited: people whom the audit coin accepted.
+    weight of accept-all; gap: the true one; audited: people whom the audit coin accepted;
+    budget_notes: what learners say whose audit budget was too small to begin.
     """
 
     rounds: FloatArray
@@ -275,6 +297,7 @@ class SimulatedRuns:
     worst_gap: FloatArray
     audited: FloatArray
     promised: bool
+    budget_notes: tuple[str, ...] = ()
 
 
 def simulate_runs(
@@ -286,6 +309,7 @@ def simulate_runs(
     grid = np.r_[np.geomspace(min(100, horizon), horizon, POINTS), np.linspace(1, horizon, 24)]
     rounds = np.unique(grid.round())
     columns: dict[str, list[FloatArray | float]] = defaultdict(list)
+    notes: list[str] = []
     for seed in seeds:
         run = simulate(learner, world, horizon, seed, terms.limit)
         total = np.cumsum(run.lengths * run.losses)
@@ -298,15 +322,16 @@ def simulate_runs(
             columns[name].append(value_at(run.rounds, values, rounds))
         columns["worst_gap"].append(run.worst_gap)
         columns["audited"].append(float(run.lengths @ audit))
-        columns["promised"].append(promises(run.learner, terms.limit))
+        columns["promised"].append(guarantees(run.learner, terms.limit))
+        notes += [note.text for note in run.learner.notes if note.kind == "budget too small"]
     promised = all(columns.pop("promised"))
     arrays = {name: np.array(values) for name, values in columns.items()}
-    return SimulatedRuns(rounds=rounds, promised=promised, **arrays)
+    return SimulatedRuns(rounds=rounds, promised=promised, budget_notes=tuple(notes), **arrays)
 
 
 def share_of_delta(planned: PlannedPopulation, terms: LaunchTerms, rules: int) -> float:
     """The failure probability with which so many rules stand for the whole class."""
-    return terms.failure_probability * min(1.0, rules / planned.rules)
+    return terms.delta * min(1.0, rules / planned.rules)
 
 
 def launched(
@@ -315,14 +340,22 @@ def launched(
     """The learner that is to be launched, and the people it is played on: the class itself on the
     table itself where that is affordable, else the rules of the population on its kinds of people.
     """
-    rules, table = planned.learnable, planned.table
+    rules = planned.learnable
+    table = planned.table
     if table is None or not table.affordable(terms.horizon):
         delta = share_of_delta(planned, terms, len(rules))
         return certified_learner(terms, rules, delta), planned.world
-    optimum = planned.world.optimum(terms.limit, terms.rates, terms.prices)
+    optimum = best_within(planned.world, terms, terms.limit)
     table.people.know_optimum(terms.limit, terms.rates, terms.prices, *optimum)
-    delta = table.share * terms.failure_probability
+    delta = table.share * terms.delta
     return certified_learner(terms, table.hypotheses, delta, table.group_use), table.people
+
+
+def best_within(world: Discrete, terms: LaunchTerms, limit: float) -> tuple[float, Mixture]:
+    """The best policy within a limit, and within the capacity if there is one."""
+    if terms.most == 1.0:
+        return world.optimum(limit, terms.rates, terms.prices)
+    return world.optimum_within(limit, terms.rates, terms.prices, terms.most)
 
 
 def certified_learner(
@@ -338,14 +371,18 @@ def certified_learner(
         prices=terms.prices,
         group_use=group_use,
         audit_budget=terms.audit_budget,
+        accept_at_most=terms.accept_at_most,
         seed=0,
     )
 
 
 def explorer(
-    kind: type[TwoPhaseLearner], planned: PlannedPopulation, terms: LaunchTerms, exploration: int
-) -> TwoPhaseLearner:
-    """A learner of the paper's kind that accepts everybody for `exploration` rounds first."""
+    kind: type[TwoPhaseLearner] | type[ExploreThenCommit],
+    planned: PlannedPopulation,
+    terms: LaunchTerms,
+    exploration: int,
+) -> TwoPhaseLearner | ExploreThenCommit:
+    """A learner that accepts all applicants for `exploration` rounds first."""
     return kind(
         planned.world.hypotheses,
         terms.rates,
@@ -377,12 +414,11 @@ def commit_exploration(planned: PlannedPopulation, terms: LaunchTerms) -> float:
 def _rounds_until(planned: PlannedPopulation, terms: LaunchTerms, slack: float) -> float:
     """Expected people to accept until the slack is that small; infinity if it never is."""
     size = len(planned.world.hypotheses)
-    log_size, delta = log(size), share_of_delta(planned, terms, size)
+    log_size = log(size)
+    delta = share_of_delta(planned, terms, size)
 
     def beta(counts: FloatArray) -> float:
-        return JointHoeffding().slack(
-            counts, log_size=log_size, columns=1, failure_probability=delta
-        )
+        return JointHoeffding().slack(counts, log_size=log_size, columns=1, delta=delta)
 
     need = people_needed(beta, np.maximum(planned.denominators(terms.rates), 1e-9), slack)
     return float(ceil(need.multiple)) if np.isfinite(need.multiple) else inf
@@ -395,7 +431,8 @@ def forecast(planned: PlannedPopulation, terms: LaunchTerms) -> tuple[RateForeca
     Nothing is simulated: the regression is right, costs and gaps are known, and every process
     starts from nothing.
     """
-    world, known = planned.world, planned.learnable
+    world = planned.world
+    known = planned.learnable
     learner = certified_learner(terms, known, share_of_delta(planned, terms, len(known)))
     groups = world.population_sample().groups
     rules = [row for row in world.accepts if row.any() and not row.all()]
@@ -403,7 +440,8 @@ def forecast(planned: PlannedPopulation, terms: LaunchTerms) -> tuple[RateForeca
         return ()
     pairs = len(terms.rates) * len(groups) * (len(groups) - 1) // 2
     accepts = np.array([np.ones(len(world)), np.zeros(len(world)), *rules], dtype=np.float64)
-    bad, good = float(np.max(terms.prices.false_accept)), float(np.max(terms.prices.false_reject))
+    bad = float(np.max(terms.prices.false_accept))
+    good = float(np.max(terms.prices.false_reject))
     negative = 1.0 - world.positive_rate
     cost = accepts @ (world.probability * (negative * bad - world.positive_rate * good))
     delta = (1.0 - LATER_GROUPS) * learner.guarantee.share(1)
@@ -423,9 +461,12 @@ def forecast(planned: PlannedPopulation, terms: LaunchTerms) -> tuple[RateForeca
         lower=0.0 - upper,
         upper=upper,
         threshold=np.pad(np.tile(thresholds, (len(terms.rates), 1)), ((0, 0), (2, 0))),
-        floor=lambda t: learner.schedule.exploration_floor(int(t)),
+        floor=lambda t: min(learner.schedule.exploration_floor(int(t)), 0.5 * terms.most),
+        accepted=accepts @ world.probability if terms.most < 1.0 else None,
+        most=terms.most,
     ).narrowed()
-    start, horizon = _first_look(planned, terms), float(terms.horizon)
+    start = _first_look(planned, terms)
+    horizon = float(terms.horizon)
     return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
 
 
@@ -455,7 +496,10 @@ class _Launch:
 
     @cached_property
     def constant_costs(self) -> tuple[float, float]:
-        return constant_costs(self.population.world, self.terms.prices)
+        """Of accepting everybody, or as many as the capacity allows, and of rejecting everybody."""
+        accept, reject = constant_costs(self.population.world, self.terms.prices)
+        most = self.terms.most
+        return most * accept + (1.0 - most) * reject, reject
 
     @property
     def constant_cost(self) -> float:
@@ -464,18 +508,19 @@ class _Launch:
     @property
     def constant(self) -> str:
         """The better constant, in words."""
-        return CONSTANTS[self.constant_costs.index(self.constant_cost)]
+        accepts = self.constant_costs.index(self.constant_cost) == 0
+        if accepts and self.terms.most < 1.0:
+            return f"accepting {self.terms.most:.0%} by lot"
+        return CONSTANTS[0 if accepts else 1]
 
     def optimum_cost(self, limit: float) -> float:
         """What the best policy within a limit costs per person."""
-        return self.population.world.optimum(limit, self.terms.rates, self.terms.prices)[0]
+        return best_within(self.population.world, self.terms, limit)[0]
 
     @cached_property
     def full_weight(self) -> float:
         """The weight of the learned rules in the best policy within the limit."""
-        terms = self.terms
-        best = self.population.world.optimum(terms.limit, terms.rates, terms.prices)[1]
-        return learned_weight(best)
+        return learned_weight(best_within(self.population.world, self.terms, self.terms.limit)[1])
 
     @cached_property
     def runs(self) -> SimulatedRuns:
@@ -513,7 +558,7 @@ class _Launch:
 
     @property
     def answer(self) -> Answer:
-        """Clear, where the interval of one more life's saving lies on one side of zero."""
+        """Clear, where the interval of one more run's saving lies on one side of zero."""
         if self.possible <= 1e-9 * self.terms.horizon:
             return "nothing to gain"
         band = Spread.of_next(self.saving)
@@ -534,14 +579,17 @@ class _Launch:
         return int(rounds[0 if len(behind) == 0 else behind[-1] + 1])
 
     def plan(self, per_day: float | None) -> LaunchPlan:
-        runs, terms, world = self.runs, self.terms, self.population.world
+        runs = self.runs
+        terms = self.terms
+        world = self.population.world
         price = float(np.max(terms.prices.false_accept))
         bad = float(world.probability @ (1 - world.positive_rate))
         beyond = self.constant_costs[0] - self.constant_cost
-        possible, saving = self.possible, self.saving
+        possible = self.possible
+        saving = self.saving
         return LaunchPlan(
             limit=terms.limit,
-            failure_probability=terms.failure_probability,
+            delta=terms.delta,
             horizon=terms.horizon,
             per_day=per_day,
             population=self.population.facts(),
@@ -571,17 +619,23 @@ class _Launch:
             gap=Curve.of(runs.gap),
             courses=self.courses(),
             forecast=forecast(self.population, terms),
+            accept_at_most=terms.accept_at_most,
         )
 
     def courses(self) -> tuple[Course, ...]:
         """The certified learner, and the other ways to decide."""
-        population, terms = self.population, self.terms
+        population = self.population
+        terms = self.terms
         best = self.optimum_cost(terms.limit)
         courses = [_course("certified", 0.0, self.runs, terms, best)]
         for name, kind, rounds in (
             ("two-phase", TwoPhaseLearner, two_phase_exploration(population, terms)),
             ("explore-then-commit", ExploreThenCommit, commit_exploration(population, terms)),
         ):
+            if terms.most < 1.0:
+                why = f"it accepts everybody first, and {terms.most:.0%} may be accepted"
+                courses.append(Course(name, rounds, promised=True, infeasible=why))
+                continue
             if rounds > terms.horizon / 2:
                 people = f"{rounds:,.0f} people" if np.isfinite(rounds) else "no number of people"
                 why = f"it would have to accept {people} first, more than half of {terms.horizon:,}"
@@ -594,13 +648,15 @@ class _Launch:
 
     def verdict(self) -> str:
         """One sentence with numbers."""
-        terms, possible = self.terms, self.possible
+        terms = self.terms
+        possible = self.possible
         if self.answer == "nothing to gain":
             return (
                 f"Nothing to gain: within a gap of {terms.limit:g} no mixture of the rules is "
                 f"cheaper than {self.constant}, at any volume."
             )
-        saving, even = self.saving, self.break_even
+        saving = self.saving
+        even = self.break_even
         mean = float(saving.mean())
         size = f"{abs(mean):,.0f} {self.unit} {'less' if mean > 0 else 'more'} than {self.constant}"
         expected = f"over {terms.horizon:,} people the certified learner is expected to cost {size}"
@@ -610,19 +666,23 @@ class _Launch:
             share = f"{mean / possible:.0%} of the {possible:,.0f} that {best}"
             return f"Worth it: {expected} ({share}), and is ahead from {start}."
         opening = "A close call" if self.answer == "close call" else "Not worth it at this volume"
-        cheaper = f"it is cheaper in {int((saving > 0).sum())} of {len(saving)} simulated lives"
+        cheaper = f"it is cheaper in {int((saving > 0).sum())} of {len(saving)} simulation runs"
         return f"{opening}: {expected}; {cheaper}, and {best} {possible:,.0f}."
 
     def advice(self) -> tuple[str, ...]:
         """What holds the launch back, and which limit or volume would do: the first that succeeds
         in two simulated runs.
         """
-        terms, share = self.terms, self.final_share
+        terms = self.terms
+        share = self.final_share
         if self.answer == "nothing to gain":
             return self._advice_without_gain()
+        if self.runs.budget_notes:
+            return self.runs.budget_notes[:1]
         if self.answer == "worth it" and share >= HELD_BACK:
             return ()
-        own, volume = terms.limit, terms.horizon
+        own = terms.limit
+        volume = terms.horizon
         limits = (replace(terms, limit=own * k) for k in WIDER if own * k <= 1)
         volumes = (int(volume * k) for k in LONGER if volume * k <= MOST_ROUNDS)
         wider = next(filter(self._succeeds, limits), None)

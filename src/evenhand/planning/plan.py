@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from evenhand.algorithms.certified.forecast import RateForecast, sentences
 from evenhand.contracts import Json, Params
-from evenhand.learners.certified.forecast import RateForecast, sentences
 from evenhand.shown import BAND, INK, LIMIT, Brief, Cell, Shown, plain_fields
 from evenhand.words import FloatArray
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Answer = Literal["worth it", "close call", "not worth it", "nothing to gain"]
 
 SURE = 0.99
-"""How often the interval of the saving holds the saving of one more life."""
+"""How often the interval of the saving holds the saving of one more run."""
 MARGIN = 0.80
 """Bands hold the middle 80% of the simulated runs."""
 
@@ -86,7 +86,8 @@ class Spread:
         >>> Spread.of_next(np.array([9.0, 10.0, 11.0, 10.0])).describe()
         '10 (5 to 15)'
         """
-        count, mean = len(values), float(np.mean(values))
+        count = len(values)
+        mean = float(np.mean(values))
         if count == 1:
             return cls(mean, -2 * abs(mean), 2 * abs(mean))
         from scipy.special import stdtrit
@@ -226,7 +227,7 @@ class Milestone:
             For example "after 12,000 people (9,000 to 20,000)".
         """
         if self.round is None:
-            return f"not within the horizon ({self.reached} of {self.lives} simulated lives)"
+            return f"not within the horizon ({self.reached} of {self.lives} simulation runs)"
         late = "beyond the horizon" if self.late is None else f"{self.late:,}"
         return f"after {self.round:,} people ({self.early:,} to {late})"
 
@@ -289,7 +290,7 @@ class LaunchPlan(Shown):
 
     Parameters
     ----------
-    limit, failure_probability : float
+    limit, delta : float
         The promise.
     horizon : int
         People in all.
@@ -330,6 +331,8 @@ class LaunchPlan(Shown):
     forecast : tuple of RateForecast
         What the learner itself would expect of the rounds ahead, by the formula by which it audits;
         everything else is simulated.
+    accept_at_most : float, optional
+        The capacity: the share of the people whom every policy may accept at most.
 
     Examples
     --------
@@ -347,7 +350,7 @@ class LaunchPlan(Shown):
     """
 
     limit: float
-    failure_probability: float
+    delta: float
     horizon: int
     per_day: float | None
     population: Params
@@ -377,6 +380,7 @@ class LaunchPlan(Shown):
     gap: Curve
     courses: tuple[Course, ...]
     forecast: tuple[RateForecast, ...] = ()
+    accept_at_most: float | None = None
 
     @property
     def outlook(self) -> tuple[str, ...]:
@@ -423,7 +427,7 @@ class LaunchPlan(Shown):
         axes.set_xlim(0, self.horizon)
         axes.set_xlabel("people decided about")
         axes.set_ylabel("share (of full weight; of people)")
-        axes.legend(frameon=False, fontsize="small", title=f"middle 80% of {self.lives} lives")
+        axes.legend(frameon=False, fontsize="small", title=f"middle 80% of {self.lives} runs")
 
     def days(self, people: float) -> str:
         """Write a number of people as days.
@@ -448,7 +452,8 @@ class LaunchPlan(Shown):
         str
             Several lines, the verdict first.
         """
-        constant, best = self.horizon * self.constant_cost, self.horizon * self.best_cost
+        constant = self.horizon * self.constant_cost
+        best = self.horizon * self.best_cost
         days = f" ({self.days(self.horizon)} at {self.per_day:,.0f} a day)" if self.per_day else ""
         more = f", {self.bill_beyond_constant.describe()} beyond {self.constant}"
         more = "" if self.constant.startswith("accepting") else more
@@ -458,7 +463,8 @@ class LaunchPlan(Shown):
             *(f"Forecast: {text}" for text in self.outlook),
             "",
             f"The promise: |gap| at most {self.limit:g} at every round, certified with probability "
-            f"at least {1 - self.failure_probability:g} under its assumptions.",
+            f"at least {1 - self.delta:g} under its assumptions.",
+            *self._capacity,
             f"Volume: {self.horizon:,} people{days}.",
             "Accepted by the audit coin, whatever their features: "
             f"{self.audited.describe()} people.",
@@ -477,9 +483,17 @@ class LaunchPlan(Shown):
                     f"  {course.name}: {course.regret.describe()}; "
                     f"largest true gap in simulation {course.worst_gap:.3f}."
                 )
-        source, rules = self.population["source"], self.population["rules"]
-        lines.append(f"Simulated on {source}; a class of {rules:,} rules; {self.lives} lives.")
+        source = self.population["source"]
+        rules = self.population["rules"]
+        lines.append(f"Simulated on {source}; a class of {rules:,} rules; {self.lives} runs.")
         return "\n".join([*lines, *(f"  - {text}" for text in ASSUMPTIONS)])
+
+    @property
+    def _capacity(self) -> list[str]:
+        if self.accept_at_most is None:
+            return []
+        share = f"at most {self.accept_at_most:g} of the population"
+        return [f"Capacity: {share} is accepted, from the first person on, with the same delta."]
 
     def to_json(self) -> Json:
         """Return the plan as plain JSON, curves included.
@@ -502,6 +516,6 @@ ASSUMPTIONS = (
     "people arrive independently from one population that does not change",
     "labels of accepted people arrive before the next epoch; a maturity window delays every "
     "milestone by its length",
-    "bands hold the middle 80% of the simulated lives, the saving's interval that of one more life "
+    "bands hold the middle 80% of the simulation runs, the saving's interval that of one more run "
     "with probability 99%",
 )

@@ -22,6 +22,7 @@ from typing import TypeVar, cast
 import numpy as np
 import scipy
 
+from evenhand.algorithms.certified.step import CUTS, FIRST_ROUNDS
 from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass, Json, Rate
 from evenhand.environments import Discrete, Replay
 from evenhand.environments.population import ZERO_ONE
@@ -30,8 +31,6 @@ from evenhand.estimation.log import find_contexts, numbered
 from evenhand.faircsc import FairCSC, bind_fair
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.hypotheses.thresholds import Threshold
-from evenhand.learners.certified.learner import FIRST_ROUNDS
-from evenhand.learners.certified.run import CUTS
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
 
 GroupName = TypeVar("GroupName", bound=Hashable)
@@ -67,11 +66,17 @@ class LaunchTerms:
     """What is promised and what errors cost: the limit, delta, T, the rates and the prices."""
 
     limit: float
-    failure_probability: float
+    delta: float
     horizon: int
     rates: tuple[Rate, ...]
     prices: Prices = ZERO_ONE
     audit_budget: float | None = None
+    accept_at_most: float | None = None
+
+    @property
+    def most(self) -> float:
+        """The largest share of the people that may be accepted."""
+        return 1.0 if self.accept_at_most is None else self.accept_at_most
 
 
 class KindsOfPeople(Discrete):
@@ -148,7 +153,8 @@ class PlannedPopulation:
     def facts(self) -> Json:
         """What a plan says about its population, as plain values."""
         table = self.world.population_sample()
-        shares, bad_rates = {}, {}
+        shares = {}
+        bad_rates = {}
         for group in table.groups:
             mine = table.group == group
             shares[str(group)] = share = float(table.weight[mine].sum())
@@ -192,7 +198,8 @@ def _laws(
 ) -> list[tuple[float, float, float]]:
     """(share, bad rate, shift of the score) of each group, or what is wrong with them."""
     shares = {group: float(share) for group, share in group_shares.items()}
-    total, possible = sum(shares.values()), all(0 < share < 1 for share in shares.values())
+    total = sum(shares.values())
+    possible = all(0 < share < 1 for share in shares.values())
     if len(shares) < 2 or not possible or abs(total - 1) > 1e-6:
         raise InvalidInput(
             f"group_shares is {shares}; at least two groups, each with a share between 0 and 1 "
@@ -258,19 +265,31 @@ def from_table(
     bins.
     """
     sample.require_two_groups()
-    people, fitted = f"all {len(sample):,} rows", False
+    sample = _somebody(sample)
+    people = f"all {len(sample):,} rows"
+    if sample.count is not None:
+        people = f"{people} ({sample.weight.sum():,.6g} people)"
+    fitted = False
     scored = isinstance(hypotheses, ScoreThresholds)
     if isinstance(hypotheses, ScoreThresholds) and (hypotheses.per_group or group_use == "decide"):
         world = _score_bins(sample, sample.features[:, hypotheses.column], "decide")
         size = paid_rules(rules, THRESHOLD_RULES, world)
         return PlannedPopulation(world, size, f"{people}, their score in bins")
-    fair, table, cut = None, None, None
+    fair = None
+    table = None
+    cut = None
     if not isinstance(hypotheses, Linear | Estimator):
         fair = bind_fair(hypotheses, sample.features, None, terms.rates, sample, terms.limit)
     if fair is None or not isinstance(fair.oracle, Enumeration):
-        fitted, size = True, FITTED_RULES
+        fitted = True
+        size = FITTED_RULES
+        # the people of one row may be in several folds, so they are listed one by one
+        each = np.repeat(
+            np.arange(len(sample)), sample.require_whole_counts("a score is fitted to people")
+        )
+        sample = LabelledSample(sample.features[each], sample.group[each], sample.label[each])
         score = _out_of_fold(sample, hypotheses)[:, np.newaxis]
-        sample = LabelledSample(score, sample.group, sample.label, sample.weight)
+        sample = LabelledSample(score, sample.group, sample.label)
         fair = bind_fair(ScoreThresholds(), score, None, terms.rates, sample, terms.limit)
     else:
         first = _first_people(sample, hypotheses)
@@ -281,11 +300,21 @@ def from_table(
             cut = _cut(sample, first, size)
     most = FEW_RULES if fitted else THRESHOLD_RULES if scored else MOST_RULES
     world, reachable = _rows(sample, fair, terms, most, cut)
-    paid, source = paid_rules(rules, size, world), people
+    paid = paid_rules(rules, size, world)
+    source = people
     if table is None or not table.affordable(terms.horizon):
         people = f"{people}, an out-of-fold score" if fitted else people
         source = f"{people}, {len(world):,} kinds of people, {len(world.accepts)} rules"
     return PlannedPopulation(world, paid, source, fitted, reachable, table)
+
+
+def _somebody(sample: LabelledSample) -> LabelledSample:
+    """The sample without the rows that stand for nobody."""
+    if sample.weight.all():
+        return sample
+    rows = np.flatnonzero(sample.weight)
+    columns = (sample.features[rows], sample.group[rows], sample.label[rows], sample.weight[rows])
+    return LabelledSample(*columns, schema=sample.schema)
 
 
 def _first_people(sample: LabelledSample, hypotheses: HypothesisClass) -> Enumeration:
@@ -323,14 +352,19 @@ def _codes(sample: LabelledSample) -> IntArray:
 
 def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) -> Discrete:
     """The table's score in bins of about equal size, with the table's own rates in each."""
-    edges = np.unique(np.quantile(score, np.arange(1, BINS) / BINS))
+    # an edge is the lowest score that at least so many of the people do not exceed
+    order = np.argsort(score, kind="stable")
+    below = np.cumsum(sample.weight[order])
+    place = np.searchsorted(below, np.arange(1, BINS) / BINS * below[-1])
+    edges = np.unique(score[order][place])
     code = np.unique(np.searchsorted(edges, score, side="right"), return_inverse=True)[1]
     cells = int(code.max()) + 1
     if cells < 2:
         raise InvalidInput(
             "the score has the same value for everybody; there is nothing to decide by."
         )
-    place, groups = cells * _codes(sample) + code, len(sample.groups)
+    place = cells * _codes(sample) + code
+    groups = len(sample.groups)
     counts = (
         np.bincount(place, sample.weight * (sample.label == y), groups * cells) for y in (1, -1)
     )
@@ -349,14 +383,19 @@ def _rows(
     spread over the class and at most `most`, as leave at most MOST_CONTEXTS kinds of people. With
     `cut`, a learner has only what tells the rows of `cut` apart, and the cheapest rules of that.
     """
-    codes, size = _codes(sample), _size(fair, len(sample))
+    codes = _codes(sample)
+    size = _size(fair, len(sample))
     best = _cheapest(sample, fair, terms) if size > most else []
-    known, seen = _answers(best, sample), sample
+    known = _answers(best, sample)
+    seen = sample
     if cut is not None and best:
-        seen, fair = cut, bind_fair(Stumps(), cut.features, None, terms.rates, cut, terms.limit)
-        best, size = _cheapest(cut, fair, terms), _size(fair, len(cut))
+        seen = cut
+        fair = bind_fair(Stumps(), cut.features, None, terms.rates, cut, terms.limit)
+        best = _cheapest(cut, fair, terms)
+        size = _size(fair, len(cut))
     bound = cast(Enumeration, fair.oracle)
-    spread, found = min(size, 4 if best else most), None
+    spread = min(size, 4 if best else most)
+    found = None
     while True:  # more rules, while the kinds are not too many
         members = np.unique(np.linspace(0, size - 1, spread).astype(int))
         rules = [*best, *(bound.hypothesis(int(member)) for member in members)]
@@ -373,7 +412,9 @@ def _rows(
     columns = [np.bincount(place, sample.weight * column) / mass for column in sample.features.T]
     # numbered at random, so that nothing about a kind follows from its number
     order = np.random.default_rng(0).permutation(len(mass))
-    first, mass, good = found.first[order], mass[order], good[order]
+    first = found.first[order]
+    mass = mass[order]
+    good = good[order]
     world = KindsOfPeople(
         probability=mass / mass.sum(),
         positive_rate=good / mass,
@@ -391,7 +432,7 @@ def _size(fair: FairCSC, rows: int) -> int:
 def _cheapest(sample: LabelledSample, fair: FairCSC, terms: LaunchTerms) -> list[Hypothesis]:
     """The rules of the cheapest policies within limits around the one that is planned for."""
     limits = sorted({min(1.0, multiple * terms.limit) for multiple in FRONTIER} | {1.0})
-    problem = terms.prices.problem(sample.features, sample.group, sample.label)
+    problem = terms.prices.problem(sample.features, sample.group, sample.label, sample.count)
     solved = fair.solve_at(limits, problem.acceptance_cost)
     return [rule for solution in solved for rule in solution.policy.hypotheses]
 
@@ -425,7 +466,8 @@ class _Kinds:
             )
         # each rule once, in the order of their answers
         packed = [answers.tobytes() for answers in np.packbits(table, axis=1)]
-        different, mine = dict(zip(packed, range(len(packed)), strict=True)), packed[len(known) :]
+        different = dict(zip(packed, range(len(packed)), strict=True))
+        mine = packed[len(known) :]
         accepts = table[[different[answers] for answers in sorted(different)]]
         reached = np.isin(np.array(sorted(different), dtype=object), mine)
         # the group and the answers of all rules, as a few bytes per row

@@ -1,5 +1,11 @@
 """Policies: probability distributions over hypotheses, and weights over policies."""
 
-from evenhand.policies.mixture import DeployedPolicy, Mixture, PolicyWeights
+from evenhand.policies.mixture import (
+    DeployedPolicy,
+    Mixture,
+    PolicyWeights,
+    models_apart,
+    models_inside,
+)
 
-__all__ = ["DeployedPolicy", "Mixture", "PolicyWeights"]
+__all__ = ["DeployedPolicy", "Mixture", "PolicyWeights", "models_apart", "models_inside"]

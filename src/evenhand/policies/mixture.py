@@ -22,14 +22,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.canonical import canonical_digest
-from evenhand.contracts import Batch, GroupUse, Hypothesis, Json, Policy
+from evenhand.contracts import Batch, GroupUse, Hypothesis, Json, Policy, all_columns_used
 from evenhand.errors import InvalidInput
 from evenhand.schema import Schema
 from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, as_features, as_group
 
 Thing = TypeVar("Thing")
-ANY_WIDTH, NO_WIDTH = 0, -1
+ANY_WIDTH = 0
+NO_WIDTH = -1
 TILE = 4096
 """People who are decided about at a time: few enough for the cache, enough to make numpy worth
 while.
@@ -204,6 +205,18 @@ class Mixture(DeployedPolicy, Brief):
     def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
         seen = group if self.group_use == "decide" else None
         return self._compiled.acceptance_of_one(person, seen)
+
+    @cached_property
+    def columns_used(self) -> tuple[int, ...] | None:
+        """The columns that a rule of positive weight looks at; None if one does not know its own.
+
+        Examples
+        --------
+        >>> from evenhand.hypotheses import ACCEPT_ALL, Threshold
+        >>> Mixture((ACCEPT_ALL, Threshold(1, 600.0, 3)), (0.25, 0.75)).columns_used
+        (1,)
+        """
+        return all_columns_used(compress(self.hypotheses, self.weights))
 
     @cached_property
     def _compiled(self) -> "Compiled":
@@ -548,7 +561,8 @@ class Compiled:
         kinds: dict[type, list[tuple[Hypothesis, float]]] = {}
         for hypothesis, weight in zip(hypotheses, weights, strict=True):
             kinds.setdefault(type(hypothesis), []).append((hypothesis, weight))
-        parts, widths = [], set()
+        parts = []
+        widths = set()
         for kind, members in kinds.items():
             rules, shares = zip(*members, strict=True)
             together = getattr(kind, "together", None)
@@ -568,8 +582,10 @@ class Compiled:
         total = np.zeros(len(features))
         for start in range(0, len(features), TILE):
             rows = slice(start, start + TILE)
-            seen, theirs = features[rows], None if group is None else group[rows]
-            some, term = total[rows], np.empty(len(seen))
+            seen = features[rows]
+            theirs = None if group is None else group[rows]
+            some = total[rows]
+            term = np.empty(len(seen))
             try:
                 for part in self.parts:
                     answers: Iterable[BoolArray] = (

@@ -120,14 +120,16 @@ def attribution(
     """
     if places is None:
         places = [slice(j, j + 1) for j in range(len(person))]
-    values, variance = np.zeros(len(places)), np.zeros(len(places))
+    values = np.zeros(len(places))
+    variance = np.zeros(len(places))
     baseline = acceptance = 0.0
     for rule in rules:
         # A column on which the comparison people equal this one cannot matter.
         used = [j for j in rule.columns if np.any(comparison[:, places[j]] != person[places[j]])]
         if not used:
             alone = float(rule.accepts(person[None, :])[0])
-            baseline, acceptance = baseline + rule.weight * alone, acceptance + rule.weight * alone
+            baseline = baseline + rule.weight * alone
+            acceptance = acceptance + rule.weight * alone
             continue
         slots = [places[j] for j in used]
         if len(comparison) << len(used) <= most_evaluations:
@@ -138,14 +140,16 @@ def attribution(
             )
             variance[used] += (rule.weight * error) ** 2
         values[used] += rule.weight * shares
-        baseline, acceptance = baseline + rule.weight * others, acceptance + rule.weight * own
+        baseline = baseline + rule.weight * others
+        acceptance = acceptance + rule.weight * own
     return Attribution(values, baseline, acceptance, float(np.sqrt(variance.max(initial=0.0))))
 
 
 def _exact(
     accepts: Acceptance, person: FloatArray, comparison: FloatArray, slots: Sequence[slice]
 ) -> tuple[FloatArray, float, float]:
-    m, people = len(slots), len(comparison)
+    m = len(slots)
+    people = len(comparison)
     worth = np.empty(1 << m)
     together = max(1, AT_ONCE // people)  # a model is asked about many rows at once
     for start in range(0, 1 << m, together):
@@ -179,7 +183,8 @@ def _sampled(
 ) -> tuple[FloatArray, float, float, FloatArray]:
     """Random orders, each followed by its reverse; a fixed stream, so an answer can be checked."""
     rng = np.random.default_rng(0)
-    m, people = len(slots), len(comparison)
+    m = len(slots)
+    people = len(comparison)
     pairs = max(32, most_evaluations // (2 * people * (m + 1)))
     gains = np.zeros((pairs, m))
     for pair in range(pairs):
@@ -314,7 +319,9 @@ class _Space:
         comparison: FloatArray,
         columns: Sequence[Changeable],
     ) -> None:
-        self.person, self.lines, self.columns = person, borders, columns
+        self.person = person
+        self.lines = borders
+        self.columns = columns
         self.best: Change | None = None
         self.spread = np.ones(len(columns))
         self.whole = np.zeros(len(columns), dtype=bool)
@@ -333,7 +340,8 @@ class _Space:
                 continue
             if seen.min() == seen.max():  # nothing else was observed
                 continue
-            self.range[j], self.spread[j] = (seen.min(), seen.max()), seen.std()
+            self.range[j] = (seen.min(), seen.max())
+            self.spread[j] = seen.std()
             self.whole[j] = bool(np.all(seen == np.floor(seen)) and person[at] % 1 == 0)
             self.open.append(j)
 
@@ -397,7 +405,8 @@ class _Space:
         # lines a u + b v = d in the plane of the two columns, and the ends of their ranges
         slots = [self.columns[j].place.start for j in chosen]
         weights, right = self.lines
-        a, b = weights[:, slots[0]], weights[:, slots[1]]
+        a = weights[:, slots[0]]
+        b = weights[:, slots[1]]
         d = right - weights @ self._without(slots)
         in_plane = (a != 0) | (b != 0)
         ends = self.range[list(chosen)]
@@ -407,7 +416,9 @@ class _Space:
         first, second = np.triu_indices(len(a), 1)
         det = a[first] * b[second] - a[second] * b[first]
         cross = np.flatnonzero(det)
-        first, second, det = first[cross], second[cross], det[cross]
+        first = first[cross]
+        second = second[cross]
+        det = det[cross]
         u = (d[first] * b[second] - d[second] * b[first]) / det
         v = (a[first] * d[second] - a[second] * d[first]) / det
         near = [self._nudged(j, w) for j, w in zip(chosen, (u, v), strict=True)]
@@ -419,7 +430,8 @@ class _Space:
         """The values of one column at which the answer may change, the others being as they are."""
         if j in self.names:
             return self.names[j]
-        at, (weights, right) = self.columns[j].place.start, self.lines
+        at = self.columns[j].place.start
+        weights, right = self.lines
         crossing = np.flatnonzero(weights[:, at])
         rest = right[crossing] - weights[crossing] @ self._without([at])
         value = rest / weights[crossing, at]
@@ -433,7 +445,8 @@ class _Space:
     def _nudged(self, j: int, values: FloatArray) -> FloatArray:
         """The values and their neighbours on both sides, shape (values, neighbours)."""
         if self.whole[j]:
-            low, high = np.floor(values), np.ceil(values)
+            low = np.floor(values)
+            high = np.ceil(values)
             return np.stack([low - 1, low, high, high + 1], axis=1)
         step = 1e-9 * np.maximum(1.0, np.abs(values))
         return np.stack([values - step, values, values + step], axis=1)

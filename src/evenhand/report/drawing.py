@@ -28,7 +28,10 @@ Dash = str | tuple[float, tuple[float, ...]]
 """A line style of matplotlib: a name, or an offset with the lengths of lines and gaps."""
 DrawOptions = dict[str, Any]
 """Keyword arguments of a function of matplotlib."""
-INK, MUTED, RULE, ALARM = "#1b1f24", "#5c636b", "#d9dce0", "#c4400c"
+INK = "#1b1f24"
+MUTED = "#5c636b"
+RULE = "#d9dce0"
+ALARM = "#c4400c"
 PLAIN: "dict[RcKeyType, Any]" = {
     "font.size": 10.5,
     "legend.frameon": False,
@@ -173,14 +176,14 @@ def save_figure(figure: "Figure", path: Path) -> None:
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from evenhand.report import promise_cost_figure, save_figure
-    >>> from evenhand.simulate import PromiseCost
-    >>> cost = PromiseCost(
+    >>> from evenhand.report import guarantee_cost_figure, save_figure
+    >>> from evenhand.simulation import GuaranteeCost
+    >>> cost = GuaranteeCost(
     ...     limits=(0.05, 0.1), learner=(0.35, 0.33), low=(0.34, 0.32), high=(0.36, 0.34),
     ...     optimum=(0.3, 0.28), unlimited=0.26, constant=0.41, rounds=8_000, seeds=(0, 1),
     ... )
     >>> with TemporaryDirectory() as folder:
-    ...     save_figure(promise_cost_figure(cost), Path(folder) / "cost.svg")
+    ...     save_figure(guarantee_cost_figure(cost), Path(folder) / "cost.svg")
     ...     (Path(folder) / "cost.svg").read_text().startswith("<?xml")
     True
     """
@@ -197,7 +200,8 @@ def inline_svg(panel: Panel, size: tuple[float, float], prefix: str) -> str:
 
     It has no fixed size and no metadata, and its colours are the CSS variables of the page.
     """
-    figure, out = draw_panels([panel], 1, size), StringIO()
+    figure = draw_panels([panel], 1, size)
+    out = StringIO()
     from matplotlib import rc_context
 
     with rc_context(STYLE):
@@ -289,7 +293,8 @@ def label_at_right(
     axes: "Axes", height: float, text: str, colour: str, *, bold: bool = False
 ) -> None:
     """A text to the right of the axes, at a height given in the units of the data."""
-    weight, at = "bold" if bold else "normal", ("axes fraction", "data")
+    weight = "bold" if bold else "normal"
+    at = ("axes fraction", "data")
     options: DrawOptions = dict(va="center", color=colour, fontweight=weight, linespacing=1.05)
     write_at(axes, text, (1.0, height), (5, 0), xycoords=at, **options)
 
@@ -306,7 +311,8 @@ def label_line_ends(axes: "Axes", ends: Mapping[str, float], chosen: Mapping[str
     spots = sorted((heights[name], name, end) for name, end in ends.items())
     places = spread_apart(np.array([min(spot, 1.0) for spot, *_ in spots]), 0.07)
     for (spot, name, value), place in zip(spots, places, strict=True):
-        colour, leaves = chosen[name].colour, spot > 1.0
+        colour = chosen[name].colour
+        leaves = spot > 1.0
         line: DrawOptions = dict(
             arrowstyle="-", linewidth=0.8, shrinkA=0, shrinkB=1, relpos=(0, 0.5)
         )

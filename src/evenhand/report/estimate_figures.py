@@ -90,13 +90,15 @@ def draw_plan_cost(axes: "Axes", plan: LaunchPlan) -> None:
     constant = plan.constant.replace("ing everybody", " everybody")
     chosen = drawing.looks(course.name for course in plan.courses)
     chosen[constant] = drawing.LOOKS["accept-all"]
-    ends, best = {}, plan.rounds * plan.best_cost
+    ends = {}
+    best = plan.rounds * plan.best_cost
     for course in plan.courses:
         if course.cost is not None:
             cost = np.array([course.cost.mean, course.cost.low, course.cost.high]) - best
             drawing.draw_band(axes, plan.rounds, cost, chosen[course.name])
             ends[course.name] = float(cost[0, -1])
-    cost, look = plan.rounds * (plan.constant_cost - plan.best_cost), chosen[constant]
+    cost = plan.rounds * (plan.constant_cost - plan.best_cost)
+    look = chosen[constant]
     axes.plot(plan.rounds, cost, **look.line)
     ends[constant] = float(cost[-1])
     own = [end for name, end in ends.items() if name in ("certified", constant)]
@@ -177,7 +179,9 @@ def evaluation_figure(evaluation: Evaluation) -> "Figure":
 
 def draw_estimated_gap(axes: "Axes", evaluation: Evaluation, number: int) -> None:
     """One gap of the evaluation, with the limit on both sides of zero."""
-    gap, curve, limit = evaluation.gaps[number], evaluation.course.gaps[:, number], evaluation.limit
+    gap = evaluation.gaps[number]
+    curve = evaluation.course.gaps[:, number]
+    limit = evaluation.limit
     for side in (-limit, limit):
         axes.axhline(side, color=drawing.ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=2)
     axes.axhline(0.0, color=drawing.INK, linewidth=0.6, zorder=1)

@@ -25,28 +25,29 @@ from evenhand.report.run_figures import (
     certified_panels,
     certified_runs,
     gap_panels,
+    guarantee_cost_panel,
     in_sample_panels,
-    promise_cost_panel,
     regret_panels,
     study_panels,
     tradeoff_panels,
 )
-from evenhand.simulate import Comparison, PromiseCost, Tradeoff
-from evenhand.simulate.compare import upper_limit
-from evenhand.simulate.named import LEARNERS
-from evenhand.simulate.study import Cell, Study
+from evenhand.simulation import Comparison, GuaranteeCost, Summary, Tradeoff
+from evenhand.simulation.comparison import upper_limit
+from evenhand.simulation.named import LEARNERS
+from evenhand.simulation.study import Study
 
-BANDIT, COMMIT = "two-phase", "explore-then-commit-same"
+BANDIT = "two-phase"
+COMMIT = "explore-then-commit-same"
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What the page of a comparison is made of.
+    """The contents of the page of a comparison.
 
     Parameters
     ----------
     comparison : Comparison
-        What `evenhand.simulate.compare` returned.
+        What `evenhand.simulation.compare` returned.
     about : mapping of str to str
         Each learner in words.
     facts : mapping of str to str
@@ -60,25 +61,9 @@ class Report:
     results : str
         The name of the file that holds all numbers.
     tradeoff : Tradeoff, optional
-        What `evenhand.simulate.tradeoff` returned.
-    promise_cost : PromiseCost, optional
-        What `evenhand.simulate.promise_cost` returned.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.simulate import compare
-    >>> comparison = compare(
-    ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0],
-    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
-    ... )
-    >>> report = Report(
-    ...     comparison, about={"accept-all": "Accepts everybody."}, facts={"Runs": "1"},
-    ...     rate="false positive rate", command="evenhand compare", version="0", results="r.json",
-    ... )
-    >>> report.tradeoff is None
-    True
+        What `evenhand.simulation.tradeoff` returned.
+    guarantee_cost : GuaranteeCost, optional
+        What `evenhand.simulation.guarantee_cost` returned.
     """
 
     comparison: Comparison
@@ -89,19 +74,19 @@ class Report:
     version: str
     results: str
     tradeoff: Tradeoff | None = None
-    promise_cost: PromiseCost | None = None
+    guarantee_cost: GuaranteeCost | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class StudyReport:
-    """What the page of a study is made of.
+    """The contents of the page of a study.
 
     Parameters
     ----------
     study : Study
-        What `evenhand.simulate.study.study` returned.
+        What `evenhand.simulation.study.study` returned.
     about : mapping of str to sequence of str
-        Each table in words. A line that starts with "Caveat:" or "Note:" becomes a paragraph.
+        Each table in words, paragraph by paragraph.
     rate : str
         The name of the rate whose gap was limited.
     command : str
@@ -110,18 +95,6 @@ class StudyReport:
         The version of evenhand.
     results : str
         The name of the file that holds all numbers.
-
-    Examples
-    --------
-    >>> from evenhand.simulate.study import Source, Study, StudyPlan
-    >>> plan = StudyPlan((Source("loans"),), ("certified",), seeds=1, rounds=1000)
-    >>> report = StudyReport(
-    ...     Study(plan, rows=(), seconds=()), about={"loans": ["1,000 loans.", "Caveat: old."]},
-    ...     rate="false positive rate", command="evenhand study loans", version="0",
-    ...     results="results.parquet",
-    ... )
-    >>> report.study.plan.rounds
-    1000
     """
 
     study: Study
@@ -154,13 +127,13 @@ def page(report: Report) -> str:
     --------
     >>> from evenhand.environments import lending
     >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.simulate import compare
+    >>> from evenhand.simulation import compare
     >>> comparison = compare(
     ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0, 1],
-    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ...     limit=0.1, delta=0.05, regret_gap=0.1,
     ... )
     >>> report = Report(
-    ...     comparison, about={"accept-all": "Accepts everybody."}, facts={"Runs": "2"},
+    ...     comparison, about={"accept-all": "Accepts all applicants."}, facts={"Runs": "2"},
     ...     rate="false positive rate", command="evenhand compare", version="0", results="r.json",
     ... )
     >>> "<h2>The true gap of every policy</h2>" in page(report)
@@ -169,13 +142,15 @@ def page(report: Report) -> str:
     comparison = report.comparison
     names = [learner.name for learner in comparison.learners]
     population = comparison.environment.get("environment", "a population")
-    certified, cost, longer = certified_runs(comparison), report.promise_cost, report.tradeoff
+    certified = certified_runs(comparison)
+    cost = report.guarantee_cost
+    longer = report.tradeoff
     panels = {
         "regret": (regret_panels(comparison), PANEL),
         "gaps": (gap_panels(comparison), SMALL),
         "certified": (certified and certified_panels(comparison, certified), WIDE),
         "in_sample": (certified and in_sample_panels(comparison, certified), SQUARE),
-        "promise_cost": (cost and [promise_cost_panel(cost)], (6.4, 4.2)),
+        "guarantee_cost": (cost and [guarantee_cost_panel(cost)], (6.4, 4.2)),
         "tradeoff": (longer and tradeoff_panels(longer), PANEL),
     }
     drawings = {
@@ -197,7 +172,7 @@ def page(report: Report) -> str:
 def study_page(report: StudyReport) -> str:
     """Write the report of a study as one HTML page, for the person who must decide.
 
-    For each table and limit it tells what each learner cost, how far apart the groups really were
+    For each table and limit it reports what each learner cost, how far apart the groups really were
     in its worst round, and how often that was above the limit. The truth is the table's own: its
     rows are the population. Gaps measured on a learner's own labels are never shown.
 
@@ -218,40 +193,38 @@ def study_page(report: StudyReport) -> str:
 
     Examples
     --------
-    >>> from evenhand.simulate.study import Source, Study, StudyPlan
-    >>> plan = StudyPlan((Source("loans"),), ("certified",), seeds=1, rounds=1000)
-    >>> row = {
-    ...     "table": "loans", "limit": 0.05, "learner": "certified", "seed": 0, "error": 0.2,
-    ...     "optimum": 0.15, "constant": 0.25, "regret_over_constant": 0.4, "worst_gap": 0.03,
-    ...     "rounds_above": 0.0, "audit_share": 0.1, "accepted_share": 0.6, "promised": True,
-    ...     "curve_rounds": [100, 1000], "curve_loss": [0.25, 0.19], "curve_gap": [0.0, 0.03],
-    ... }
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from evenhand.simulation.study import StudyPlan, source_of, study
+    >>> lending = source_of("lending")
+    >>> plan = StudyPlan((lending,), ("accept-all",), seeds=1, rounds=100, kind="stumps")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = study(plan, Path(folder))
     >>> report = StudyReport(
-    ...     Study(plan, (row,), (1.0,)), about={}, rate="false positive rate",
-    ...     command="evenhand study loans", version="0", results="results.parquet",
+    ...     results, about={}, rate="false positive rate",
+    ...     command="evenhand study lending", version="0", results="results.parquet",
     ... )
-    >>> "saved 60% of that difference" in study_page(report)
+    >>> "<h2>lending, limit 0.05</h2>" in study_page(report)
     True
     """
-    study, plan = report.study, report.study.plan
+    study = report.study
+    plan = study.plan
     rate = RATES[plan.rate]
     questions = []
-    for number, question in enumerate(plan.questions):
-        name, limit = question.source.name, question.limit
-        cells = [study.of(name, limit, learner) for learner in plan.learners]
-        lines = report.about.get(name, ())
-        alone = [line for line in lines if line.startswith(("Caveat:", "Note:"))]
-        together = " ".join(line for line in lines if line not in alone)
+    for number, comparison in enumerate(study.comparisons):
+        name = comparison.environment["environment"]
+        limit = comparison.limit
+        rows = comparison.summaries
         questions.append(
             {
                 "heading": f"{name}, {limit:g}",
                 "title": f"{name}, limit {limit:g}",
-                "about": [text for text in (together, *alone) if text],
-                "cells": cells,
+                "about": report.about.get(name, ()),
+                "rows": rows,
                 "cheaper_than_allowed": any(
-                    cell.runs_above and cell.mean("regret_over_constant") < 0 for cell in cells
+                    row.runs_above and (row.regret_over_constant or 0.0) < 0 for row in rows
                 ),
-                "drawings": _drawn(study_panels(cells, limit), STUDY_PANEL, f"s{number}"),
+                "drawings": _drawn(study_panels(comparison), STUDY_PANEL, f"s{number}"),
             }
         )
     tables = f"{len(plan.sources)} table{'s' * (len(plan.sources) > 1)}"
@@ -299,15 +272,17 @@ def _render(template: str, **values: object) -> str:
 
 
 def findings(comparison: Comparison, rate: str) -> list[str]:
-    """Who kept the promise, who did not, and who had the least regret.
+    """Who kept the limit, who did not, and who had the least regret.
 
     `rate` is the name of the rate whose gap was limited.
     """
-    rows, limit, sentences = comparison.summaries, f"{comparison.promise:g}", []
-    kept = [row.name for row in rows if row.promised and not row.runs_above]
+    rows = comparison.summaries
+    limit = f"{comparison.limit:g}"
+    sentences = []
+    kept = [row.name for row in rows if row.guaranteed and not row.runs_above]
     if kept:
         sentences.append(
-            f"Certified, and never above the promise: {_enumerated(kept)} kept the gap in {rate} "
+            f"Certified, and never above the limit: {_enumerated(kept)} kept the gap in {rate} "
             f"at {limit} or less in every round of all {len(comparison.seeds)} runs"
             f"{' each' * (len(kept) > 1)}."
         )
@@ -317,21 +292,21 @@ def findings(comparison: Comparison, rate: str) -> list[str]:
                 f"{row.name} was above {limit} in {row.runs_above} of {row.runs} runs and "
                 f"{row.rounds_above:.1%} of all rounds (worst gap {row.worst_gap:.3f})"
             )
-            if row.promised:
+            if row.guaranteed:
                 above += (
                     ", although it is certified; the certificate allows this in a share of "
-                    f"{comparison.failure_probability:g} of all runs."
+                    f"{comparison.delta:g} of all runs."
                 )
             else:
                 above += ". It is not certified to stay below."
             sentences.append(above)
-    uncertified = [row.name for row in rows if not row.promised and not row.runs_above]
+    uncertified = [row.name for row in rows if not row.guaranteed and not row.runs_above]
     if uncertified:
         sentences.append(
             f"Not certified, but not above {limit} in these runs either: "
             f"{_enumerated(uncertified)}. Nothing says that this will stay so."
         )
-    learning = [row for row in rows if row.promised and row.explored_rounds]
+    learning = [row for row in rows if row.guaranteed and row.explored_rounds]
     if learning:
         best = min(learning, key=lambda row: row.regret)
         errors = f"{best.regret:,.0f}".replace("-", "\u2212")
@@ -346,8 +321,8 @@ def findings(comparison: Comparison, rate: str) -> list[str]:
 def same_exploration_note(comparison: Comparison) -> list[str]:
     """The two-phase learner against explore-then-commit with the same exploration and seeds."""
     general = (
-        "Most of the regret of a two-phase learner is its exploration, which the promise asks for. "
-        "Explore-then-commit with the same exploration keeps the same promise, and on easy "
+        "Most of the regret of a two-phase learner is its exploration, which the limit asks for. "
+        "Explore-then-commit with the same exploration keeps the same limit, and on easy "
         "populations, where the exploration sample already tells the best policy, it is hard to "
         "beat: the bandit goes on exploring and pays for it. What the bandit has, after its "
         "exploration, is a bound of order √T for every population; committing once has a worst "
@@ -359,7 +334,8 @@ def same_exploration_note(comparison: Comparison) -> list[str]:
         return [general, f"This comparison does not hold both; add {both} to see it."]
     pairs = zip(learners[BANDIT].runs, learners[COMMIT].runs, strict=True)
     differences = np.array([bandit.regret[-1] - commit.regret[-1] for bandit, commit in pairs])
-    mean, runs = float(differences.mean()), len(differences)
+    mean = float(differences.mean())
+    runs = len(differences)
     error = float(differences.std(ddof=1) / sqrt(runs)) if runs > 1 else None
     size = f"{abs(mean):,.0f}" + ("" if error is None else f" ± {error:,.0f}")
     if error is None or abs(mean) <= 2 * error:
@@ -374,42 +350,42 @@ def same_exploration_note(comparison: Comparison) -> list[str]:
 def study_findings(study: Study) -> list[str]:
     """For each table and limit: who kept the limit, who did not, and what keeping it cost."""
     findings = []
-    for question in study.plan.questions:
-        name, limit = question.source.name, question.limit
-        cells = [study.of(name, limit, learner) for learner in study.plan.learners]
-        findings.append(f"{name}, limit {limit:g}: {' '.join(_study_sentences(cells))}")
+    for comparison in study.comparisons:
+        name = comparison.environment["environment"]
+        sentences = " ".join(_study_sentences(comparison, comparison.summaries))
+        findings.append(f"{name}, limit {comparison.limit:g}: {sentences}")
     return findings
 
 
-def _study_sentences(cells: Sequence[Cell]) -> list[str]:
+def _study_sentences(comparison: Comparison, rows: Sequence[Summary]) -> list[str]:
     sentences = []
     kept = ", ".join(
-        f"{cell.learner} (worst true gap {cell.worst_gap:.3f})"
-        for cell in cells
-        if cell.promised and not cell.runs_above and cell.learner != "accept-all"
+        f"{row.name} (worst true gap {row.worst_gap:.3f})"
+        for row in rows
+        if row.guaranteed and not row.runs_above and row.name != "accept-all"
     )
     if kept:
         sentences.append(f"certified, and within the limit in every round of every run: {kept}.")
-    broken = sorted((cell for cell in cells if cell.runs_above), key=lambda cell: -cell.worst_gap)
+    broken = sorted((row for row in rows if row.runs_above), key=lambda row: -row.worst_gap)
     if broken:
-        gaps = ", ".join(f"{cell.learner} {cell.worst_gap:.2f}" for cell in broken)
+        gaps = ", ".join(f"{row.name} {row.worst_gap:.2f}" for row in broken)
         sentences.append(f"Went above it, with a worst true gap of: {gaps}.")
-    uncertified = [cell.learner for cell in cells if not cell.promised and not cell.runs_above]
+    uncertified = [row.name for row in rows if not row.guaranteed and not row.runs_above]
     if uncertified:
         names = ", ".join(uncertified)
         uncertain = "Not above it in these runs, but not certified, so nothing says it stays so"
         sentences.append(f"{uncertain}: {names}.")
-    certified = next((cell for cell in cells if cell.learner == "certified"), None)
+    certified = next((row for row in rows if row.name == "certified"), None)
     if certified is not None:
-        ratio, first = certified.mean("regret_over_constant"), certified.rows[0]
-        if np.isnan(ratio):
+        ratio = certified.regret_over_constant
+        if ratio is None:
             nothing = "No policy within the limit beats the better constant"
             sentences.append(f"{nothing}, so there is nothing to learn here.")
         else:
             saved = f"{1 - ratio:.0%} of that difference"
             sentences.append(
-                f"The best fair policy in hindsight costs {first['optimum']:.4f} per person, the "
-                f"better constant {first['constant']:.4f}; over its whole life, audits and "
+                f"The best fair policy in hindsight costs {comparison.optimum:.4f} per person, the "
+                f"better constant {comparison.constant:.4f}; over its whole run, audits and "
                 f"learning included, the certified learner saved "
                 f"{saved if ratio < 1 else 'nothing of that difference yet'}."
             )

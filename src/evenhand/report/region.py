@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
 
-GREEN, RED, BLUE, GREY = "#009E73", "#D55E00", "#0072B2", "#595959"
+GREEN = "#009E73"
+RED = "#D55E00"
+BLUE = "#0072B2"
+GREY = "#595959"
 STYLE: "dict[RcKeyType, Any]" = {
     **PLAIN,
     "axes.titlesize": 12,
@@ -186,7 +189,8 @@ def draw_region(
 
 
 def _draw_reachable(axes: "Axes", picture: RegionPicture) -> None:
-    region, limit = picture.region, picture.limit
+    region = picture.region
+    limit = picture.limit
     # the parts outside the limit; only the first that has an area is named in the legend
     name: str | None = f"reachable, but |gap| > {limit:g}"
     for left, right in ((-2.0, -limit), (limit, 2.0)):
@@ -214,7 +218,8 @@ def _draw_reachable(axes: "Axes", picture: RegionPicture) -> None:
     axes.set(xlim=(-reach, reach), ylim=(float(y.min()) - margin, float(y.max()) + margin))
     found = "" if picture.exact else " (as far as found)"
     axes.set_title(f"What mixtures can reach{found}", loc="left")
-    cost, accuracy = "cost per person (lower is better)", "accuracy: share of right decisions"
+    cost = "cost per person (lower is better)"
+    accuracy = "accuracy: share of right decisions"
     axes.set_ylabel(cost if picture.priced else accuracy)
     axes.legend(ncols=2, columnspacing=1.6, handlelength=1.8, **BELOW)
 
@@ -232,7 +237,8 @@ def _mark_points(axes: "Axes", picture: RegionPicture) -> None:
             (picture.reject_all, "v", 42, "white", "black", "reject everybody"),
         )
     ):
-        width, text = 2.2 if face == "none" else 1.2, f"{name} ({height} {_number(value)})"
+        width = 2.2 if face == "none" else 1.2
+        text = f"{name} ({height} {_number(value)})"
         dot: DrawOptions = dict(
             marker=marker, s=size, facecolor=face, edgecolor=edge, linewidth=width
         )
@@ -240,7 +246,8 @@ def _mark_points(axes: "Axes", picture: RegionPicture) -> None:
 
 
 def _draw_price(axes: "Axes", picture: RegionPicture) -> None:
-    limits, price = picture.limits, picture.price
+    limits = picture.limits
+    price = picture.price
     name = "cheapest mixture within each limit"
     axes.plot(limits, price, color=BLUE, linewidth=2.0, marker="o", markersize=3.5, label=name)
     axes.fill_between(limits, 0.0, price, color=BLUE, alpha=0.12, linewidth=0)
@@ -248,7 +255,8 @@ def _draw_price(axes: "Axes", picture: RegionPicture) -> None:
     here = nearest(limits, picture.limit)
     name = f"{'OPT' if picture.exact else 'best found'} at limit {picture.limit:g}: "
     name += _number(price[here]) + ("" if picture.priced else " per 100")
-    x, y = limits[here], price[here]
+    x = limits[here]
+    y = price[here]
     axes.scatter([x], [y], marker="*", s=230, color="black", zorder=5, label=name)
     axes.axvline(picture.limit, color=GREY, linestyle="--", linewidth=1.0, zorder=1)
     free = abs(float(picture.unlimited[0]))

@@ -3,7 +3,8 @@
 regret      the mean over runs, in a band that holds the middle 80% of them; on linear and on
             logarithmic axes
 gap         one panel per learner: every run as a thin line, the run with the largest gap in bold
-trade-off   what a longer exploration of the two-phase learner buys, and what it costs
+trade-off   what a longer exploration of the two-phase learner buys, what it costs, and the least
+            that any learner pays
 study       the true gap of every round and the cost so far, on one table with one limit
 
 and of the certified learner among them:
@@ -12,7 +13,7 @@ certified   the certified bound on |gap| and the true |gap| of every policy, aga
             beside it how much of the policy is learned, and how many people the audit coin accepts
 in sample   each policy as a point (gap on the gathered labels, true gap): a point above the limit
             that was measured below it looks fair and is not
-cost        what a promise costs over a grid of limits: the price of the limit, and on top of it
+cost        what a guarantee costs over a grid of limits: the price of the limit, and on top of it
             the price of learning and certifying it
 """
 
@@ -44,19 +45,21 @@ from evenhand.report.drawing import (
     step_corners,
     title_with_note,
 )
-from evenhand.simulate import Comparison, LearnerRuns, PromiseCost, Tradeoff, Trail
-from evenhand.simulate.record import value_at
-from evenhand.simulate.study import Cell
+from evenhand.simulation import Comparison, GuaranteeCost, LearnerRuns, RunRecord, Tradeoff
+from evenhand.simulation.record import value_at
+from evenhand.theory import LARGEST_LOWER_BOUND_GAP
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PANEL, SMALL = (5.6, 4.0), (3.9, 2.9)
+# sizes of one panel in inches
+PANEL = (5.6, 4.0)
+SMALL = (3.9, 2.9)
 STUDY_PANEL = (1.5 * SMALL[0], 1.5 * SMALL[1])
-WIDE, SQUARE = (5.6, 3.7), (4.3, 4.1)
-"""Sizes of one panel in inches."""
+WIDE = (5.6, 3.7)
+SQUARE = (4.3, 4.1)
 NOT_LEARNING = ("accept-all", "uniform")
 """Learners that do not learn: their regret is drawn but does not set the scale."""
 BOUND = "#0072b2"
@@ -75,7 +78,7 @@ def regret_figure(comparison: Comparison) -> "Figure":
     Parameters
     ----------
     comparison : Comparison
-        What `evenhand.simulate.compare` returned.
+        What `evenhand.simulation.compare` returned.
 
     Returns
     -------
@@ -86,10 +89,10 @@ def regret_figure(comparison: Comparison) -> "Figure":
     --------
     >>> from evenhand.environments import lending
     >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.simulate import compare
+    >>> from evenhand.simulation import compare
     >>> comparison = compare(
     ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0, 1],
-    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ...     limit=0.1, delta=0.05, regret_gap=0.1,
     ... )
     >>> [axes.get_title(loc="left") for axes in regret_figure(comparison).axes]
     ['Regret so far', 'The same on logarithmic axes']
@@ -124,7 +127,8 @@ def draw_regret(axes: "Axes", comparison: Comparison) -> None:
         draw_band(axes, grid, mean_and_middle(runs), chosen[name])
     learning = [runs for name, runs in curves.items() if name not in NOT_LEARNING]
     bands = [mean_and_middle(runs)[1:] for runs in learning or curves.values()]
-    bottom, top = min(0.0, float(np.min(bands))), max(0.0, float(np.max(bands)))
+    bottom = min(0.0, float(np.min(bands)))
+    top = max(0.0, float(np.max(bands)))
     margin = 0.06 * (top - bottom or 1.0)
     axes.set(ylim=(bottom - margin, top + 2 * margin), xlim=(0, comparison.rounds))
     axes.axhline(0.0, color=MUTED, linewidth=1.0, zorder=1)
@@ -139,7 +143,8 @@ def draw_log_regret(axes: "Axes", comparison: Comparison) -> None:
     """Mean regret of the learners that end above zero, with guide lines of slope 1/2 and 1."""
     start = max(10.0, comparison.rounds / 1000) if comparison.rounds > 10 else 1.0
     stop = max(comparison.rounds, 1.1 * start)
-    grid, chosen = regret_grid(comparison), looks(one.name for one in comparison.learners)
+    grid = regret_grid(comparison)
+    chosen = looks(one.name for one in comparison.learners)
     means = {one.name: one.regret_curves(grid).mean(axis=0) for one in comparison.learners}
     shown = {name: np.where(mean > 0, mean, np.nan) for name, mean in means.items() if mean[-1] > 0}
     for name, mean in shown.items():
@@ -147,7 +152,8 @@ def draw_log_regret(axes: "Axes", comparison: Comparison) -> None:
     axes.set(xscale="log", yscale="log", xlim=(start, stop))
     if shown:
         values = np.concatenate([mean[grid >= start] for mean in shown.values()])
-        least, most = float(np.nanmin(values)), float(np.nanmax(values))
+        least = float(np.nanmin(values))
+        most = float(np.nanmax(values))
         axes.set_ylim(max(least / 1.5, most * 1e-4), most * 1.8)
     # the guide lines start near the lower right corner
     bottom, top = axes.get_ylim()
@@ -171,21 +177,21 @@ def gap_figure(comparison: Comparison) -> "Figure":
     Parameters
     ----------
     comparison : Comparison
-        What `evenhand.simulate.compare` returned.
+        What `evenhand.simulation.compare` returned.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel per learner, three in a row, all on the same scale, with the promise drawn in.
+        One panel per learner, three in a row, all on the same scale, with the limit drawn in.
 
     Examples
     --------
     >>> from evenhand.environments import lending
     >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.simulate import compare
+    >>> from evenhand.simulation import compare
     >>> comparison = compare(
     ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0, 1],
-    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ...     limit=0.1, delta=0.05, regret_gap=0.1,
     ... )
     >>> print(gap_figure(comparison).axes[0].texts[-1].get_text())
     never above, worst 0.000 (2 runs)
@@ -196,7 +202,7 @@ def gap_figure(comparison: Comparison) -> "Figure":
 def gap_panels(comparison: Comparison) -> list[Panel]:
     """The gaps of each learner, all on the same scale."""
     worst = max(run.worst_gap for learner in comparison.learners for run in learner.runs)
-    top = 1.12 * max(worst, 1.25 * comparison.promise)
+    top = 1.12 * max(worst, 1.25 * comparison.limit)
     draw = partial(draw_gaps, comparison=comparison, top=top)
     return [
         Panel(partial(draw, learner=learner), f"True gap by round: {learner.name}")
@@ -210,7 +216,7 @@ def regret_and_gap_figure(comparison: Comparison) -> "Figure":
     Parameters
     ----------
     comparison : Comparison
-        What `evenhand.simulate.compare` returned; usually of one learner.
+        What `evenhand.simulation.compare` returned; usually of one learner.
 
     Returns
     -------
@@ -221,10 +227,10 @@ def regret_and_gap_figure(comparison: Comparison) -> "Figure":
     --------
     >>> from evenhand.environments import lending
     >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.simulate import compare
+    >>> from evenhand.simulation import compare
     >>> comparison = compare(
     ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0],
-    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ...     limit=0.1, delta=0.05, regret_gap=0.1,
     ... )
     >>> [axes.get_title(loc="left") for axes in regret_and_gap_figure(comparison).axes]
     ['Regret so far', 'accept-all']
@@ -235,19 +241,20 @@ def regret_and_gap_figure(comparison: Comparison) -> "Figure":
 def draw_gaps(axes: "Axes", learner: LearnerRuns, comparison: Comparison, top: float) -> None:
     """The true gap of every round of every run; the run with the largest gap in bold."""
     look = looks(one.name for one in comparison.learners)[learner.name]
-    start, promise = max(1.0, comparison.rounds / 1000), comparison.promise
-    worst = max(learner.runs, key=lambda run: (run.worst_gap, run.share_above(promise)))
-    axes.axhspan(promise, top, color=ALARM, alpha=0.09, linewidth=0, zorder=0)
-    axes.axhline(promise, color=ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=4)
+    start = max(1.0, comparison.rounds / 1000)
+    limit = comparison.limit
+    worst = max(learner.runs, key=lambda run: (run.worst_gap, run.share_above(limit)))
+    axes.axhspan(limit, top, color=ALARM, alpha=0.09, linewidth=0, zorder=0)
+    axes.axhline(limit, color=ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=4)
     for run in learner.runs:
         corners = step_corners(run.rounds, run.gaps, start)
         axes.plot(*corners, color=look.colour, linewidth=0.7, alpha=0.45)
     corners = step_corners(worst.rounds, worst.gaps, start)
     axes.plot(*corners, color=look.colour, linewidth=2.3, zorder=5, clip_on=False)
-    label_at_right(axes, promise, f"promise\n{promise:g}", ALARM)
+    label_at_right(axes, limit, f"limit\n{limit:g}", ALARM)
     axes.set(xscale="log", xlim=(start, max(comparison.rounds, 1.1 * start)), ylim=(0.0, top))
     axes.locator_params(axis="y", nbins=5)
-    row = learner.summary(promise)
+    row = learner.summary(limit)
     if row.runs_above:
         verdict = f"above in {row.runs_above} of {row.runs} runs, {row.rounds_above:.0%} of rounds"
     else:
@@ -265,55 +272,49 @@ def tradeoff_figure(measured: Tradeoff) -> "Figure":
     Parameters
     ----------
     measured : Tradeoff
-        What `evenhand.simulate.tradeoff` returned.
+        What `evenhand.simulation.tradeoff` returned.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The excess gap and the cost against the horizon, with fitted and theoretical slopes.
+        The excess gap and the cost against the horizon, with fitted and theoretical slopes, and the
+        cost against the excess gap with the lower bound of theorem 4.1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from evenhand.simulate import Tradeoff
+    >>> from evenhand.simulation import Tradeoff
     >>> gap = np.array([[0.2, 0.1]])
-    >>> measured = Tradeoff((0.25,), (100, 1600), (0,), 0.02, gap, 1 / gap**2, 1 / gap)
+    >>> measured = Tradeoff((0.25,), (100, 1600), (0,), 0.02, 0.05, gap, 1 / gap**2, 1 / gap)
     >>> print(tradeoff_figure(measured).axes[0].get_legend().get_texts()[0].get_text())
     α = 0.25: slope −0.25 (theory −0.25)
     """
-    return draw_panels(tradeoff_panels(measured), 2, PANEL)
+    return draw_panels(tradeoff_panels(measured), 3, PANEL)
 
 
 def tradeoff_panels(measured: Tradeoff) -> list[Panel]:
-    """The excess gap against the horizon, then the cost."""
+    """The excess gap against the horizon, then the cost, then the cost against the excess gap."""
     columns = {"excess_gap": "Excess gap", "cost": "Cost"}
-    return [
+    against_horizon = [
         Panel(partial(draw_tradeoff, measured=measured, column=name), f"{what} against the horizon")
         for name, what in columns.items()
     ]
+    curve = partial(draw_tradeoff_curve, measured=measured)
+    label = "Cost against the excess gap, with the lower bound of theorem 4.1"
+    return [*against_horizon, Panel(curve, label)]
 
 
 def draw_tradeoff(axes: "Axes", measured: Tradeoff, column: str) -> None:
     """One line per exponent alpha; theory: slope -alpha for the gap, 2 alpha for the cost."""
-    from matplotlib.ticker import LogLocator
-
     gap = column == "excess_gap"
     values = np.asarray(getattr(measured, column))
-    colours = ("#0072b2", "#009e73", "#d55e00", "#882255")
-    dashes = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
+    horizons = np.array(measured.horizons)
     for row, exponent in enumerate(measured.exponents):
         theory = -exponent if gap else min(2.0 * exponent, 1.0)
         slope = f"slope {measured.slope(row, column):+.2f} (theory {theory:+.2f})"
         name = f"\u03b1 = {exponent:.3g}: {slope}".replace("-", "\u2212")
-        line = Look(colours[row % 4], "", dashes[row % 4], 2.2).line
-        horizons = np.array(measured.horizons)
-        axes.plot(horizons, values[row], **line, marker="o", markersize=5, label=name)
-    axes.set(xscale="log", yscale="log")
-    if values.max() < 100 * values.min():
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_formatter(lambda *_: "")
-        axis.set_major_formatter(lambda value, _: short_number(value))
+        axes.plot(horizons, values[row], **exponent_line(row), label=name)
+    logarithmic_tradeoff(axes, values)
     axes.set_xlabel("horizon T")
     if gap:
         axes.set_title("Exploring longer buys a smaller gap")
@@ -323,39 +324,82 @@ def draw_tradeoff(axes: "Axes", measured: Tradeoff, column: str) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), handlelength=3.2)
 
 
+def draw_tradeoff_curve(axes: "Axes", measured: Tradeoff) -> None:
+    """Cost against excess gap, one line per exponent, a point per horizon; below them what no
+    learner avoids on the worst population for that gap (theorem 4.1, of order 1 / gap^2).
+    """
+    gaps = np.asarray(measured.excess_gap)
+    costs = np.asarray(measured.cost)
+    for row, exponent in enumerate(measured.exponents):
+        name = f"\u03b1 = {exponent:.3g}, one point per T"
+        axes.plot(gaps[row], costs[row], **exponent_line(row), label=name)
+    shown = gaps[gaps > 0]
+    drawn = costs[costs > 0]
+    grid = np.geomspace(min(shown.min(initial=1.0), LARGEST_LOWER_BOUND_GAP) / 2, 1.0, 200)
+    least = np.array([measured.least_cost(gap) for gap in grid])
+    if np.isfinite(least).any():
+        name = "no learner gets below (theorem 4.1, its instance)"
+        axes.plot(grid, least, color=INK, linewidth=2.0, label=name)
+        floor = np.nanmin(least) / 2
+        axes.fill_between(grid, floor, least, color=MUTED, alpha=0.18, linewidth=0)
+        drawn = np.r_[drawn, floor]
+    if not len(shown):
+        return
+    logarithmic_tradeoff(axes, drawn)
+    axes.set(title="The trade-off, and what bounds it", xlim=(shown.min() / 2, 1.0))
+    axes.set(xlabel="worst gap in the set, beyond \u03b3", ylabel="exploration + regret in the set")
+    axes.set_ylim(drawn.min(), 2 * drawn.max())
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), handlelength=3.2)
+
+
+def exponent_line(row: int) -> DrawOptions:
+    """How the line of one exponent is drawn, the same in every panel of the trade-off."""
+    colours = ("#0072b2", "#009e73", "#d55e00", "#882255")
+    dashes = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
+    line = Look(colours[row % 4], "", dashes[row % 4], 2.2).line
+    return {**line, "marker": "o", "markersize": 5}
+
+
+def logarithmic_tradeoff(axes: "Axes", values: FloatArray) -> None:
+    """Logarithmic axes with short numbers, and more of them where the values span little."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set(xscale="log", yscale="log")
+    if values.max() < 100 * values.min():
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(lambda *_: "")
+        axis.set_major_formatter(lambda value, _: short_number(value))
+
+
 # one table of a study with one limit
 
 
-def study_panels(cells: Sequence[Cell], limit: float) -> list[Panel]:
+def study_panels(comparison: Comparison) -> list[Panel]:
     """The true gap of every round in the worst run, then the mean cost so far."""
-    gap, cost = (
-        partial(draw_study_gap, cells=cells, limit=limit),
-        partial(draw_study_cost, cells=cells),
-    )
+    gap = partial(draw_study_gap, comparison=comparison)
+    cost = partial(draw_study_cost, comparison=comparison)
     return [
         Panel(gap, "True gap of the deployed policy by round"),
         Panel(cost, "Mean cost per person so far by round"),
     ]
 
 
-def study_grid(cells: Sequence[Cell]) -> FloatArray:
+def study_grid(comparison: Comparison) -> FloatArray:
     """Rounds at which curves are drawn."""
-    last = max(cells[0].rows[0]["curve_rounds"])
+    last = comparison.rounds
     return np.geomspace(min(100, last), last, 400)
 
 
-def draw_study_gap(axes: "Axes", cells: Sequence[Cell], limit: float) -> None:
+def draw_study_gap(axes: "Axes", comparison: Comparison) -> None:
     """For each learner, the largest true gap over its runs."""
-    grid, chosen = study_grid(cells), looks(cell.learner for cell in cells)
-    for cell in cells:
-        look = chosen[cell.learner]
-        runs = [
-            value_at(np.asarray(row["curve_rounds"]), np.asarray(row["curve_gap"]), grid)
-            for row in cell.rows
-        ]
-        worst = np.max(runs, axis=0)
-        axes.plot(grid, worst, **look.line, drawstyle="steps-post", label=cell.learner)
-    axes.axhline(limit, color=ALARM, linestyle=(0, (4, 2)), linewidth=1.2)
+    grid = study_grid(comparison)
+    chosen = looks(learner.name for learner in comparison.learners)
+    for learner in comparison.learners:
+        worst = np.max([value_at(run.rounds, run.gaps, grid) for run in learner.runs], axis=0)
+        look = chosen[learner.name]
+        axes.plot(grid, worst, **look.line, drawstyle="steps-post", label=learner.name)
+    axes.axhline(comparison.limit, color=ALARM, linestyle=(0, (4, 2)), linewidth=1.2)
     axes.set(title="How far apart the groups were", xscale="log")
     axes.set(xlabel="people decided about", ylabel="true gap, worst run")
     axes.set_ylim(bottom=0.0)
@@ -363,20 +407,21 @@ def draw_study_gap(axes: "Axes", cells: Sequence[Cell], limit: float) -> None:
     axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=3)
 
 
-def draw_study_cost(axes: "Axes", cells: Sequence[Cell]) -> None:
+def draw_study_cost(axes: "Axes", comparison: Comparison) -> None:
     """For each learner, the mean cost per person so far; what costs far more is cut off."""
-    grid, chosen = study_grid(cells), looks(cell.learner for cell in cells)
-    constant, optimum = (float(cells[0].rows[0][name]) for name in ("constant", "optimum"))
+    grid = study_grid(comparison)
+    chosen = looks(learner.name for learner in comparison.learners)
+    constant = comparison.constant
+    optimum = comparison.optimum
     lowest = optimum
-    for cell in cells:
-        runs = []
-        for row in cell.rows:
-            rounds = np.r_[0, row["curve_rounds"]]
-            total = np.r_[0.0, np.cumsum(np.diff(rounds) * np.asarray(row["curve_loss"]))]
-            runs.append(np.interp(grid, rounds, total) / grid)
-        look, mean = chosen[cell.learner], np.mean(runs, axis=0)
+    for learner in comparison.learners:
+        costs = []
+        for run in learner.runs:
+            total = np.cumsum(run.lengths * run.losses)
+            costs.append(np.interp(grid, np.r_[0, run.rounds], np.r_[0.0, total]) / grid)
+        mean = np.mean(costs, axis=0)
         lowest = min(lowest, float(mean.min()))
-        axes.plot(grid, mean, **look.line)
+        axes.plot(grid, mean, **chosen[learner.name].line)
     for level, name in ((constant, "better constant"), (optimum, "best fair policy in hindsight")):
         axes.axhline(level, color=MUTED, linestyle=(0, (1, 1.6)), linewidth=1.0)
         axes.text(grid[0], level, name, color=MUTED, fontsize=8, va="bottom")
@@ -388,18 +433,13 @@ def draw_study_cost(axes: "Axes", cells: Sequence[Cell]) -> None:
 # what was certified and what was true
 
 
-def trails_of(learner: LearnerRuns) -> list[Trail]:
-    """The epochs of each run, where they were recorded."""
-    return [run.trail for run in learner.runs if run.trail is not None]
-
-
 def certified_runs(comparison: Comparison) -> LearnerRuns | None:
     """Find the first learner of a comparison that certified every policy it deployed.
 
     Parameters
     ----------
     comparison : Comparison
-        What `evenhand.simulate.compare` returned.
+        What `evenhand.simulation.compare` returned.
 
     Returns
     -------
@@ -410,17 +450,16 @@ def certified_runs(comparison: Comparison) -> LearnerRuns | None:
     --------
     >>> from evenhand.environments import lending
     >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.simulate import compare
+    >>> from evenhand.simulation import compare
     >>> comparison = compare(
     ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0],
-    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ...     limit=0.1, delta=0.05, regret_gap=0.1,
     ... )
     >>> certified_runs(comparison) is None
     True
     """
     for learner in comparison.learners:
-        trails = trails_of(learner)
-        if trails and all(bool(np.isfinite(trail.certified).all()) for trail in trails):
+        if all(run.certified is not None for run in learner.runs):
             return learner
     return None
 
@@ -431,7 +470,7 @@ def certified_figure(comparison: Comparison, learner: LearnerRuns) -> "Figure":
     Parameters
     ----------
     comparison : Comparison
-        What `evenhand.simulate.compare` returned.
+        What `evenhand.simulation.compare` returned.
     learner : LearnerRuns
         What `certified_runs` found in it.
 
@@ -444,13 +483,13 @@ def certified_figure(comparison: Comparison, learner: LearnerRuns) -> "Figure":
     --------
     >>> import evenhand as eh
     >>> from evenhand.environments import lending
-    >>> from evenhand.simulate import compare
+    >>> from evenhand.simulation import compare
     >>> world = lending()
     >>> rate = eh.FalsePositiveRate()
     >>> learner = eh.CertifiedLearner(world.hypotheses, rate, 0.1, 0.05, horizon=300)
     >>> comparison = compare(
     ...     {"certified": learner}, world, rounds=300, seeds=[0],
-    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ...     limit=0.1, delta=0.05, regret_gap=0.1,
     ... )
     >>> figure = certified_figure(comparison, certified_runs(comparison))
     >>> figure.axes[0].get_title(loc="left")
@@ -462,26 +501,26 @@ def certified_figure(comparison: Comparison, learner: LearnerRuns) -> "Figure":
 def certified_panels(comparison: Comparison, learner: LearnerRuns) -> list[Panel]:
     """The certified and the true gap, then the weight of the learned policy and of the audits."""
     look = looks(one.name for one in comparison.learners)[learner.name]
-    return trail_panels(trails_of(learner), comparison.promise, look)
+    return certified_run_panels(learner.runs, comparison.limit, look)
 
 
-def trail_panels(trails: Sequence[Trail], limit: float, look: Look) -> list[Panel]:
-    """The same for any trails."""
-    certified = partial(draw_certified, trails=trails, limit=limit, look=look)
+def certified_run_panels(runs: Sequence[RunRecord], limit: float, look: Look) -> list[Panel]:
+    """The same for any runs of a certified learner."""
+    certified = partial(draw_certified, runs=runs, limit=limit, look=look)
     weight = "Weight of the learned policy and of the audit coin by round"
     return [
         Panel(certified, "Certified and true gap by round"),
-        Panel(partial(draw_weight, trails=trails, look=look), weight),
+        Panel(partial(draw_weight, runs=runs, look=look), weight),
     ]
 
 
-def certified_run_figure(trail: Trail, limit: float) -> "Figure":
+def certified_run_figure(run: RunRecord, limit: float) -> "Figure":
     """Draw one run of the certified learner: certified and true gap, and the learned weight.
 
     Parameters
     ----------
-    trail : Trail
-        The epochs of the run, from `evenhand.simulate.trail`.
+    run : RunRecord
+        A run on a discrete population, from `evenhand.simulation.record`.
     limit : float
         The gap that no policy may exceed.
 
@@ -492,29 +531,32 @@ def certified_run_figure(trail: Trail, limit: float) -> "Figure":
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from evenhand.simulate import Trail
-    >>> gap = np.array([0.0, 0.02, 0.04])
-    >>> trail = Trail(np.array([100, 400, 900]), gap, gap, gap + 0.01, 10 * gap, 1 - 10 * gap)
-    >>> len(certified_run_figure(trail, 0.05).axes)
+    >>> import evenhand as eh
+    >>> from evenhand.simulation import record
+    >>> world = eh.environments.lending()
+    >>> learner = eh.CertifiedLearner(world.hypotheses, "fpr", 0.1, 0.05, horizon=300)
+    >>> run = eh.simulate(learner, world, rounds=300, seed=0)
+    >>> len(certified_run_figure(record(run, world, 0.1), 0.1).axes)
     2
     """
-    return draw_panels(trail_panels([trail], limit, LOOKS["certified"]), 2, WIDE)
+    return draw_panels(certified_run_panels([run], limit, LOOKS["certified"]), 2, WIDE)
 
 
-def draw_certified(axes: "Axes", trails: Sequence[Trail], limit: float, look: Look) -> None:
+def draw_certified(axes: "Axes", runs: Sequence[RunRecord], limit: float, look: Look) -> None:
     """The certified bound and the true gap of every round; in bold the run with the largest."""
-    rounds, top = int(trails[0].rounds[-1]), 1.35 * limit
+    rounds = int(runs[0].rounds[-1])
+    top = 1.35 * limit
     start = max(1.0, min(50.0, rounds / 100))
-    worst = max(trails, key=lambda trail: float(trail.gap.max()))
+    worst = max(runs, key=lambda run: run.worst_gap)
     axes.axhspan(limit, top, color=ALARM, alpha=0.09, linewidth=0, zorder=0)
     axes.axhline(limit, color=ALARM, linewidth=1.4, linestyle=(0, (4, 2)), zorder=3)
-    for trail in trails:
-        bold = trail is worst
-        corners = step_corners(trail.rounds, trail.certified, start)
+    for run in runs:
+        bold = run is worst
+        assert run.certified is not None  # certified_runs chose them
+        corners = step_corners(run.rounds, run.certified, start)
         width, alpha, dash = (1.9, 1.0, (0, (5, 1.3))) if bold else (0.7, 0.35, "-")
         axes.plot(*corners, color=BOUND, linewidth=width, alpha=alpha, linestyle=dash, zorder=4)
-        corners = step_corners(trail.rounds, trail.gap, start)
+        corners = step_corners(run.rounds, run.gaps, start)
         width, alpha = (2.4, 1.0) if bold else (0.7, 0.4)
         axes.plot(*corners, color=look.colour, linewidth=width, alpha=alpha, zorder=5)
     logarithmic_rounds(axes, start, rounds)
@@ -522,26 +564,29 @@ def draw_certified(axes: "Axes", trails: Sequence[Trail], limit: float, look: Lo
     axes.locator_params(axis="y", nbins=5)
     axes.set_ylabel("|gap| of the policy of the round")
     # the labels of the three lines are kept apart
+    assert worst.certified is not None
     upper = min(float(worst.certified[-1]), limit - 0.045 * top)
-    lower = min(float(worst.gap[-1]), upper - 0.13 * top)
+    lower = min(float(worst.gaps[-1]), upper - 0.13 * top)
     label_at_right(axes, limit + 0.035 * top, f"limit {limit:g}", ALARM)
     label_at_right(axes, upper, "certified\nat most", BOUND)
     label_at_right(axes, lower, "true", look.colour, bold=True)
 
 
-def draw_weight(axes: "Axes", trails: Sequence[Trail], look: Look) -> None:
+def draw_weight(axes: "Axes", runs: Sequence[RunRecord], look: Look) -> None:
     """The mean over runs, in a band that holds the middle 80% of them."""
-    rounds = int(trails[0].rounds[-1])
+    rounds = int(runs[0].rounds[-1])
     start = max(1.0, min(50.0, rounds / 100))
     grid = np.geomspace(start, rounds, 240)
-    learned, audits = replace(look, dash="-", width=2.4), Look(INK, INK, (0, (3, 1.3)), 1.7)
-    for column, name, line in (
-        ("weight", "learned\npolicy", learned),
-        ("audit", "audit coin\n(accept all)", audits),
-    ):
-        runs = np.array([trail.at(column, grid) for trail in trails])
-        draw_band(axes, grid, mean_and_middle(runs), line)
-        label_at_right(axes, float(runs[:, -1].mean()), name, line.colour, bold=column == "weight")
+    learned = np.array([value_at(run.rounds, run.learned, grid) for run in runs])
+    solid = replace(look, dash="-", width=2.4)
+    draw_band(axes, grid, mean_and_middle(learned), solid)
+    end = float(learned[:, -1].mean())
+    label_at_right(axes, end, "learned\npolicy", solid.colour, bold=True)
+    audits = np.array([value_at(run.rounds, run.audit, grid) for run in runs])
+    dashed = Look(INK, INK, (0, (3, 1.3)), 1.7)
+    draw_band(axes, grid, mean_and_middle(audits), dashed)
+    end = float(audits[:, -1].mean())
+    label_at_right(axes, end, "audit coin\n(accept all)", dashed.colour)
     axes.axhline(0.5, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
     logarithmic_rounds(axes, start, rounds)
     axes.set(ylim=(-0.02, 1.04), ylabel="share of the policy")
@@ -557,7 +602,7 @@ def in_sample_figure(comparison: Comparison, learner: LearnerRuns) -> "Figure":
     Parameters
     ----------
     comparison : Comparison
-        What `evenhand.simulate.compare` returned.
+        What `evenhand.simulation.compare` returned.
     learner : LearnerRuns
         What `certified_runs` found in it.
 
@@ -570,13 +615,13 @@ def in_sample_figure(comparison: Comparison, learner: LearnerRuns) -> "Figure":
     --------
     >>> import evenhand as eh
     >>> from evenhand.environments import lending
-    >>> from evenhand.simulate import compare
+    >>> from evenhand.simulation import compare
     >>> world = lending()
     >>> rate = eh.FalsePositiveRate()
     >>> learner = eh.CertifiedLearner(world.hypotheses, rate, 0.1, 0.05, horizon=300)
     >>> comparison = compare(
     ...     {"certified": learner}, world, rounds=300, seeds=[0],
-    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ...     limit=0.1, delta=0.05, regret_gap=0.1,
     ... )
     >>> len(in_sample_figure(comparison, certified_runs(comparison)).axes)
     1
@@ -588,11 +633,11 @@ def in_sample_figure(comparison: Comparison, learner: LearnerRuns) -> "Figure":
 def in_sample_panels(comparison: Comparison, learner: LearnerRuns) -> list[Panel]:
     """The learner that ordinary tools resemble most, if it was run, beside the certified one."""
     others = [one for one in comparison.learners if one.name.startswith("fair-on-gathered")]
-    chosen, shown = looks(one.name for one in comparison.learners), [*others[:1], learner]
-    worst = max(float(np.nanmax(trail.gap)) for one in shown for trail in trails_of(one))
-    draw = partial(
-        draw_in_sample, limit=comparison.promise, top=1.08 * max(1.6 * comparison.promise, worst)
-    )
+    chosen = looks(one.name for one in comparison.learners)
+    shown = [*others[:1], learner]
+    worst = max(run.worst_gap for one in shown for run in one.runs)
+    limit = comparison.limit
+    draw = partial(draw_in_sample, limit=limit, top=1.08 * max(1.6 * limit, worst))
     label = "Gap on the gathered labels against the true gap"
     return [Panel(partial(draw, learner=one, look=chosen[one.name]), label) for one in shown]
 
@@ -600,9 +645,10 @@ def in_sample_panels(comparison: Comparison, learner: LearnerRuns) -> list[Panel
 def in_sample_points(learner: LearnerRuns) -> FloatArray:
     """(3, points): measured gap, true gap, and rounds of every policy that is not a constant."""
     parts = [np.zeros((3, 0))]
-    for trail in trails_of(learner):
-        points = np.array([trail.in_sample, trail.gap, np.diff(trail.rounds, prepend=0)])
-        parts.append(points[:, np.isfinite(trail.in_sample) & (trail.weight > 0)])
+    for run in learner.runs:
+        if run.in_sample is not None:
+            points = np.array([run.in_sample, run.gaps, run.lengths])
+            parts.append(points[:, np.isfinite(run.in_sample) & (run.learned > 0)])
     points = np.concatenate(parts, axis=1)
     return points[:, :: max(1, points.shape[1] // MOST_POINTS)]
 
@@ -616,7 +662,8 @@ def draw_in_sample(
     axes.axhline(limit, color=ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=2)
     axes.axvline(limit, color=ALARM, linewidth=0.9, linestyle=(0, (1, 2)), zorder=2)
     measured, true, rounds = in_sample_points(learner)
-    sizes, x = 12 + 60 * (rounds / rounds.max(initial=1.0)) ** 0.5, np.minimum(measured, top)
+    sizes = 12 + 60 * (rounds / rounds.max(initial=1.0)) ** 0.5
+    x = np.minimum(measured, top)
     dots: DrawOptions = dict(alpha=0.45, linewidth=0, zorder=4, clip_on=False)
     axes.scatter(x, true, s=sizes, color=look.colour, **dots)
     axes.set(xlim=(0, top), ylim=(0, top), aspect="equal")
@@ -632,16 +679,16 @@ def draw_in_sample(
     axes.set(xlabel="|gap| on the labels gathered so far", ylabel="true |gap|")
 
 
-# the cost of the promise
+# the cost of the guarantee
 
 
-def promise_cost_figure(measured: PromiseCost) -> "Figure":
-    """Draw what promising a limit costs, over a grid of limits.
+def guarantee_cost_figure(measured: GuaranteeCost) -> "Figure":
+    """Draw what guaranteeing a limit costs, over a grid of limits.
 
     Parameters
     ----------
-    measured : PromiseCost
-        What `evenhand.simulate.promise_cost` returned.
+    measured : GuaranteeCost
+        What `evenhand.simulation.guarantee_cost` returned.
 
     Returns
     -------
@@ -651,29 +698,31 @@ def promise_cost_figure(measured: PromiseCost) -> "Figure":
 
     Examples
     --------
-    >>> from evenhand.simulate import PromiseCost
-    >>> cost = PromiseCost(
+    >>> from evenhand.simulation import GuaranteeCost
+    >>> cost = GuaranteeCost(
     ...     limits=(0.05, 0.1), learner=(0.35, 0.33), low=(0.34, 0.32), high=(0.36, 0.34),
     ...     optimum=(0.3, 0.28), unlimited=0.26, constant=0.41, rounds=8_000, seeds=(0, 1),
     ... )
-    >>> promise_cost_figure(cost).axes[0].get_title(loc="left")
-    'What a promise costs over 8k people'
+    >>> guarantee_cost_figure(cost).axes[0].get_title(loc="left")
+    'What a guarantee costs over 8k people'
     """
-    return draw_panels([promise_cost_panel(measured)], 1, (6.4, 4.0))
+    return draw_panels([guarantee_cost_panel(measured)], 1, (6.4, 4.0))
 
 
-def promise_cost_panel(measured: PromiseCost) -> Panel:
-    """The cost of the promise by limit."""
-    return Panel(partial(draw_promise_cost, measured=measured), "Cost of the promise by limit")
+def guarantee_cost_panel(measured: GuaranteeCost) -> Panel:
+    """The cost of the guarantee by limit."""
+    return Panel(partial(draw_guarantee_cost, measured=measured), "Cost of the guarantee by limit")
 
 
-def draw_promise_cost(axes: "Axes", measured: PromiseCost) -> None:
+def draw_guarantee_cost(axes: "Axes", measured: GuaranteeCost) -> None:
     """Stacked from below: the price of the limit, then that of learning and certifying it."""
-    limits, own = np.array(measured.limits), LOOKS["certified"].colour
-    optimum, learner, low, high = (
-        100 * (np.array(values) - measured.unlimited)
-        for values in (measured.optimum, measured.learner, measured.low, measured.high)
-    )
+    limits = np.array(measured.limits)
+    own = LOOKS["certified"].colour
+    # all costs per 100 people, beyond the best policy without a limit
+    optimum = 100 * (np.array(measured.optimum) - measured.unlimited)
+    learner = 100 * (np.array(measured.learner) - measured.unlimited)
+    low = 100 * (np.array(measured.low) - measured.unlimited)
+    high = 100 * (np.array(measured.high) - measured.unlimited)
     constant = 100 * (measured.constant - measured.unlimited)
     for below, above, colour, name in (
         (np.zeros(len(limits)), optimum, BOUND, "price of the limit itself"),
@@ -684,7 +733,7 @@ def draw_promise_cost(axes: "Axes", measured: PromiseCost) -> None:
     line: DrawOptions = dict(linewidth=2.4, elinewidth=1.2, capsize=2.5, marker="o", markersize=4.5)
     bars = [learner - low, high - learner]
     axes.errorbar(limits, learner, bars, color=own, label="certified learner", **line)
-    name, corner = "best constant: a gap of 0, no evidence needed", (0.5, -0.19)
+    name = "best constant: a gap of 0, no evidence needed"
     axes.axhline(constant, color=INK, linewidth=1.3, linestyle=(0, (1, 1.5)), label=name)
     axes.set_xscale("log")
     axes.set_xticks(limits, [f"{limit:g}" for limit in limits])
@@ -693,9 +742,13 @@ def draw_promise_cost(axes: "Axes", measured: PromiseCost) -> None:
     axes.set_xlim(limits[0] / 1.04, limits[-1] * 1.04)
     axes.set_ylim(0, 1.1 * max(constant, float(high.max())))
     axes.locator_params(axis="y", nbins=6)
-    axes.set_title(f"What a promise costs over {short_number(measured.rounds)} people")
+    axes.set_title(f"What a guarantee costs over {short_number(measured.rounds)} people")
     beyond = "cost per 100 people beyond\nthe best policy without a limit"
-    axes.set(xlabel="the limit that is promised", ylabel=beyond)
+    axes.set(xlabel="the limit that is guaranteed", ylabel=beyond)
     axes.legend(
-        loc="upper center", bbox_to_anchor=corner, ncols=2, handlelength=2.4, columnspacing=1.4
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.19),
+        ncols=2,
+        handlelength=2.4,
+        columnspacing=1.4,
     )

@@ -13,14 +13,16 @@ columns mean something else, such as a log of decisions.
 
 from evenhand.tables.column import (
     MISSING,
+    Ambiguity,
     Notation,
+    NumberFormat,
     TableColumn,
-    Written,
     find_notation,
     listed,
     number,
     same_value,
 )
+from evenhand.tables.data_warnings import DataWarning, data_warnings
 from evenhand.tables.described import (
     DECISION,
     FEWEST,
@@ -31,13 +33,20 @@ from evenhand.tables.described import (
     chosen_groups,
     describe,
     group_texts,
+    matching_values,
     read_description,
     read_table,
-    spelt,
     two_values,
 )
-from evenhand.tables.frame import Frame, GroupFigures, LabelledFrame, Recipe, RecipeColumn, Table
-from evenhand.tables.misleading import Misleading, misleading
+from evenhand.tables.frame import (
+    Frame,
+    GroupFigures,
+    LabelledFrame,
+    Note,
+    Recipe,
+    RecipeColumn,
+    Table,
+)
 from evenhand.tables.published import (
     TABLES,
     DataUnavailable,
@@ -51,7 +60,6 @@ from evenhand.tables.recipe import (
     PreparedTable,
     prepare,
     recipe_from_json,
-    recipe_of_names,
     recipe_to_json,
     schema_of,
 )
@@ -63,14 +71,17 @@ __all__ = [
     "OUTCOME",
     "READING",
     "TABLES",
+    "Ambiguity",
     "DataUnavailable",
+    "DataWarning",
     "Description",
     "FileReading",
     "Frame",
     "GroupFigures",
     "LabelledFrame",
-    "Misleading",
     "Notation",
+    "Note",
+    "NumberFormat",
     "PreparedTable",
     "PublishedTable",
     "Recipe",
@@ -79,15 +90,15 @@ __all__ = [
     "TableColumn",
     "TwoValues",
     "WheelFile",
-    "Written",
     "cache_folder",
     "chosen_groups",
+    "data_warnings",
     "describe",
     "find_notation",
     "group_texts",
     "import_pyarrow",
     "listed",
-    "misleading",
+    "matching_values",
     "number",
     "people",
     "prepare",
@@ -95,10 +106,8 @@ __all__ = [
     "read_frame",
     "read_table",
     "recipe_from_json",
-    "recipe_of_names",
     "recipe_to_json",
     "same_value",
     "schema_of",
-    "spelt",
     "two_values",
 ]

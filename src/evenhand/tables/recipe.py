@@ -3,10 +3,10 @@
 It is made when a table is encoded, stored in the policy file, and followed to the letter for every
 new table: columns are found by name in any order, numbers are read in the notation they had, and a
 category keeps the 0/1 columns it had. A column that is not there, a value that is missing and a
-category that the policy has never seen are refused, or settled by an option.
+category that the policy has never seen are errors, or settled by an argument.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,8 +16,8 @@ from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.schema import Column, Kind, Schema
 from evenhand.shown import Brief
-from evenhand.tables.column import PLAIN, Notation, Written, listed
-from evenhand.tables.frame import Frame, Recipe, RecipeColumn
+from evenhand.tables.column import Notation, NumberFormat, listed
+from evenhand.tables.frame import Frame, Note, Recipe, RecipeColumn
 from evenhand.words import BoolArray, FloatArray
 
 KINDS: Mapping[str, Kind] = {"number": "number", "flag": "boolean", "date": "number"}
@@ -40,7 +40,7 @@ def schema_of(recipe: Recipe) -> Schema:
 
     Examples
     --------
-    >>> recipe = (RecipeColumn("age", PLAIN), RecipeColumn("sex", None, ("m",), "f"))
+    >>> recipe = (RecipeColumn("age", Notation("number")), RecipeColumn("sex", None, ("m",), "f"))
     >>> schema_of(recipe).describe()
     'age (number), sex (category of 2)'
     """
@@ -89,13 +89,13 @@ def recipe_to_json(recipe: Recipe) -> Json:
     }
 
 
-def recipe_from_json(document: Params | Sequence[Params]) -> Recipe:
+def recipe_from_json(document: Params) -> Recipe:
     """Read a recipe back.
 
     Parameters
     ----------
-    document : dict or list of dict
-        What `recipe_to_json` wrote; a list is what it wrote before policy files had a schema.
+    document : dict
+        What `recipe_to_json` wrote.
 
     Returns
     -------
@@ -109,20 +109,13 @@ def recipe_from_json(document: Params | Sequence[Params]) -> Recipe:
 
     Examples
     --------
-    >>> recipe_from_json([{"name": "city", "kind": "category", "categories": ["Bern"]}])[0].name
-    'city'
+    >>> recipe = (RecipeColumn("city", categories=("Bern", "Ulm")),)
+    >>> recipe_from_json(recipe_to_json(recipe)) == recipe
+    True
     """
     try:
-        if not isinstance(document, Mapping):
-            return tuple(
-                RecipeColumn(
-                    str(one["name"]), None, tuple(map(str, one["categories"])), one.get("base")
-                )
-                if one["kind"] == "category"
-                else RecipeColumn(str(one["name"]), Notation.from_json(one["notation"]))
-                for one in document
-            )
-        recipe, notation = [], document["notation"]
+        recipe = []
+        notation = document["notation"]
         for column in Schema.from_json(document["schema"]).columns:
             if column.kind != "category":
                 recipe.append(RecipeColumn(column.name, Notation.from_json(notation[column.name])))
@@ -136,40 +129,8 @@ def recipe_from_json(document: Params | Sequence[Params]) -> Recipe:
     except (KeyError, TypeError) as error:
         raise InvalidInput(
             f"the recipe of the policy cannot be read ({error!r}).",
-            hint="evenhand solve ... --out policy.json writes one.",
+            hint="the command `evenhand solve` writes one.",
         ) from error
-
-
-def recipe_of_names(names: Sequence[str], encoded: Mapping[str, Sequence[str]]) -> Recipe:
-    """Make the recipe of a policy file of an earlier version, which names its columns only.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The columns that the policy sees.
-    encoded : mapping of str to sequence of str
-        Which text column became which of them.
-
-    Returns
-    -------
-    tuple of RecipeColumn
-        The columns.
-
-    Examples
-    --------
-    >>> [c.name for c in recipe_of_names(["age", "sex=f"], {"sex": ["sex=f"]})]
-    ['age', 'sex']
-    """
-    owner = {column: name for name, several in encoded.items() for column in several}
-    recipe: dict[str, RecipeColumn] = {}
-    for column in names:
-        name = owner.get(column, column)
-        if name == column:
-            recipe[name] = RecipeColumn(name, PLAIN)
-        else:
-            values = tuple(one.removeprefix(f"{name}=") for one in encoded[name])
-            recipe[name] = RecipeColumn(name, None, values)
-    return tuple(recipe.values())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,8 +143,8 @@ class PreparedTable(Brief):
         The numbers of the complete rows.
     complete : array of bool
         Which rows of the table they are.
-    notes : tuple of str
-        What was done on the way, in words.
+    notes : tuple of Note
+        What was done on the way.
 
     Examples
     --------
@@ -193,7 +154,7 @@ class PreparedTable(Brief):
 
     features: FloatArray
     complete: BoolArray
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def prepare(
@@ -212,7 +173,7 @@ def prepare(
     recipe : tuple of RecipeColumn
         The columns.
     drop_missing : bool
-        Whether rows with a missing value are left out; otherwise they are refused.
+        Whether rows with a missing value are left out; otherwise they are an error.
     unseen : {"refuse", "ignore"}
         What is done with a category that the recipe does not know: refuse the table, or let the
         person have none of the known ones.
@@ -231,7 +192,8 @@ def prepare(
     --------
     >>> from evenhand.tables import TableColumn
     >>> frame = Frame("new", {"city": TableColumn(("Ulm",)), "age": TableColumn(("7",))}, (2,))
-    >>> recipe = (RecipeColumn("age", PLAIN), RecipeColumn("city", categories=("Bern", "Ulm")))
+    >>> age = RecipeColumn("age", Notation("number"))
+    >>> recipe = (age, RecipeColumn("city", categories=("Bern", "Ulm")))
     >>> prepare(frame, recipe).features.tolist()
     [[7.0, 0.0, 1.0]]
     """
@@ -242,11 +204,17 @@ def prepare(
         raise InvalidInput(
             f"{frame.source}: the value of {name!r} is missing in row {row + 1} (line "
             f"{frame.lines[row]}); {gaps.sum():,} of {len(frame.lines):,} rows lack a value.",
-            hint="fill them in, or add --drop-missing: nothing is decided about these rows.",
+            hint="fill them in, or leave these rows out (drop_missing): nothing is then decided "
+            "about them.",
+            column=name,
+            row=row,
+            remedies=("drop_missing",),
         )
-    kept, notes = frame.where(~gaps), []
+    kept = frame.where(~gaps)
+    notes = []
     if gaps.any():
-        notes.append(f"{gaps.sum():,} rows with a missing value were left out")
+        text = f"{gaps.sum():,} rows with a missing value were left out"
+        notes.append(Note("missing values", text))
     parts: list[FloatArray] = []
     for column in recipe:
         if column.notation is not None:
@@ -259,14 +227,17 @@ def prepare(
                 raise InvalidInput(
                     f"{frame.source}: {column.name!r} holds {listed(map(repr, strange))}, which "
                     f"the policy has never seen; it knows {listed(known, 10)}.",
-                    hint="correct the values, or add --unseen ignore: these people then have none "
-                    "of the known values.",
+                    hint='correct the values; or with unseen="ignore" these people have none of '
+                    "the known values.",
+                    column=column.name,
+                    argument="unseen",
                 )
             if strange:
-                notes.append(
+                text = (
                     f"{column.name!r}: {listed(strange)} is none of the values that the policy "
                     "knows"
                 )
+                notes.append(Note("unseen values", text, column.name))
     return PreparedTable(np.column_stack(parts), ~gaps, tuple(notes))
 
 
@@ -278,6 +249,8 @@ def _rows_with_gaps(frame: Frame, recipe: Recipe) -> BoolArray:
             f"{frame.source} has no column {', '.join(map(repr, absent))}, which the policy was "
             f"made with; it has: {', '.join(frame.columns)}.",
             hint=frame.missing_hint(absent[0]),
+            column=absent[0],
+            remedies=frame.missing_remedies(),
         )
     return np.asarray(np.any([frame.columns[column.name].missing for column in recipe], axis=0))
 
@@ -289,15 +262,15 @@ def _indicators(
     folded = {value.casefold(): value for value in known}
     texts = [str(text) for text in frame.columns[column.name].texts]
     values = np.array([folded.get(text.casefold(), "") for text in texts])
-    told = column.base is not None or len(column.categories) > 1  # older files do not tell the base
-    strange = sorted({text for text in texts if text.casefold() not in folded}) if told else []
+    strange = sorted({text for text in texts if text.casefold() not in folded})
     return [(values == value).astype(np.float64) for value in column.categories], strange
 
 
 def _numbers(frame: Frame, name: str, notation: Notation) -> FloatArray:
     """A column of numbers: in its own notation if that means the same, else as the recipe says."""
     column = frame.columns[name]
-    own, units = column.notation, {notation.unit, column.currency} - {None}
+    own = column.notation
+    units = {notation.unit, column.currency} - {None}
     if len(units) > 1:
         raise InvalidInput(
             f"{frame.source}: the amounts of {name!r} are in {column.currency}; the policy was "
@@ -305,23 +278,29 @@ def _numbers(frame: Frame, name: str, notation: Notation) -> FloatArray:
             hint=f"convert them to {notation.unit} first.",
         )
     if own is None or (own.kind, own.percent) != (notation.kind, notation.percent):
-        fixed = replace(column, written=replace(column.written or Written(), fixed=notation))
+        as_before = replace(column.number_format or NumberFormat(), fixed=notation)
+        fixed = replace(column, number_format=as_before)
         if fixed.numbers is None:
+            why = "" if fixed.ambiguity is None else f": {fixed.ambiguity.text}"
             raise InvalidInput(
                 f"{frame.source}: {name!r} is not written as in the table that the policy was "
-                f"made with: {fixed.doubt}.",
+                f"made with{why}.",
                 hint="write it in the same way: dates as dates, percent with a sign, and so on.",
+                column=name,
             )
         if own is None and notation.kind == "number":
             # Refuse numbers in two currencies, and a comma whose meaning neither file shows: plain
             # numbers have the notation with a decimal point too, so that only a decimal comma is
             # known from before.
             if notation.decimal == ",":
-                written = column.written or Written()
-                column = replace(column, written=replace(written, decimal=written.decimal or ","))
-            if column.doubt is not None:
+                known = column.number_format or NumberFormat()
+                comma = replace(known, decimal=known.decimal or ",")
+                column = replace(column, number_format=comma)
+            if column.ambiguity is not None:
                 raise InvalidInput(
-                    f"{frame.source}: {name!r} cannot be read as numbers: {column.doubt}."
+                    f"{frame.source}: {name!r} cannot be read as numbers: {column.ambiguity.text}.",
+                    column=name,
+                    argument=column.ambiguity.argument,
                 )
         frame = replace(frame, columns={**frame.columns, name: fixed})
     return frame.finite(name)

@@ -1,5 +1,5 @@
-"""The laws of evenhand's contracts as functions: apply them to a class, policy, rate, learner,
-population or bound of your own:
+"""The requirements of evenhand's contracts as functions: apply them to a class, policy, rate,
+learner, population or bound of your own:
 
     check_hypothesis_class(MyClass())      check_policy(policy, features)
     check_learner(MyLearner(), world)      check_environment(MyPopulation())
@@ -18,7 +18,7 @@ from evenhand.testing.classes import (
     each_row_alone,
     group_is_used_as_declared,
     growth_covers_behaviours,
-    hypothesis_class_laws,
+    hypothesis_class_requirements,
     never_worse_than_a_constant,
     one_bool_per_row,
     partitions_hold_what_they_offer,
@@ -27,9 +27,10 @@ from evenhand.testing.classes import (
     scale_of_costs_is_irrelevant,
     survives_json,
     totals_equal_brute_force,
+    unused_columns_change_nothing,
 )
 from evenhand.testing.environments import (
-    ENVIRONMENT_LAWS,
+    ENVIRONMENT_REQUIREMENTS,
     EnvironmentCase,
     check_environment,
     constants_are_fair,
@@ -41,17 +42,17 @@ from evenhand.testing.environments import (
     truth_is_linear_in_mixtures,
     truth_is_that_of_the_draws,
 )
-from evenhand.testing.laws import LawBroken, LearnerCase
+from evenhand.testing.gating import assert_within
 from evenhand.testing.learners import (
     CAPABLE_LEARNERS,
     EVERY_LEARNER,
-    LEARNER_LAWS,
+    LEARNER_REQUIREMENTS,
     check_learner,
     continues_after_storage,
     each_person_is_one_round,
     labels_of_the_accepted_alone,
     learner_describes_itself,
-    learner_laws,
+    learner_requirements,
     looking_changes_nothing,
     one_by_one_equals_blocks,
     propensity_is_the_policy_s,
@@ -59,9 +60,9 @@ from evenhand.testing.learners import (
     the_same_seed_is_the_same_run,
 )
 from evenhand.testing.parts import (
-    BOUND_LAWS,
-    POLICY_LAWS,
-    RATE_LAWS,
+    BOUND_REQUIREMENTS,
+    POLICY_REQUIREMENTS,
+    RATE_REQUIREMENTS,
     acceptance_is_a_probability,
     acceptance_of_each_row_alone,
     check_bound,
@@ -96,28 +97,30 @@ from evenhand.testing.reports import (
     the_order_of_reports_is_irrelevant,
     threads_share_the_rounds,
 )
+from evenhand.testing.requirements import LearnerCase, RequirementBroken
 
 __all__ = [
-    "BOUND_LAWS",
+    "BOUND_REQUIREMENTS",
     "CAPABLE_LEARNERS",
     "ENUMERABLE_CLASSES",
-    "ENVIRONMENT_LAWS",
+    "ENVIRONMENT_REQUIREMENTS",
     "EVERY_CLASS",
     "EVERY_LEARNER",
     "EXACT_CLASSES",
-    "LEARNER_LAWS",
+    "LEARNER_REQUIREMENTS",
     "PARTITIONING_CLASSES",
-    "POLICY_LAWS",
-    "RATE_LAWS",
+    "POLICY_REQUIREMENTS",
+    "RATE_REQUIREMENTS",
     "ClassCase",
     "EnvironmentCase",
-    "LawBroken",
     "LearnerCase",
+    "RequirementBroken",
     "a_large_block_counts_everybody",
     "acceptance_is_a_probability",
     "acceptance_of_each_row_alone",
     "accepted_rejects_stay_rejected",
     "agreeing_humans_change_nothing",
+    "assert_within",
     "best_is_least_total",
     "check_bound",
     "check_environment",
@@ -142,12 +145,12 @@ __all__ = [
     "gaps_are_covered",
     "group_is_used_as_declared",
     "growth_covers_behaviours",
-    "hypothesis_class_laws",
+    "hypothesis_class_requirements",
     "labels_of_the_accepted_alone",
     "late_groups_are_told_once",
     "late_labels_find_their_round",
     "learner_describes_itself",
-    "learner_laws",
+    "learner_requirements",
     "limits_lie_in_range",
     "looking_changes_nothing",
     "loss_is_a_share_of_mistakes",
@@ -179,4 +182,5 @@ __all__ = [
     "totals_equal_brute_force",
     "truth_is_linear_in_mixtures",
     "truth_is_that_of_the_draws",
+    "unused_columns_change_nothing",
 ]

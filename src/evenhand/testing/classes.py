@@ -1,5 +1,5 @@
-"""The laws of hypothesis classes (contracts: Hypothesis, RowOracle, Partitioning, Enumeration,
-HypothesisClass), for ours and yours.
+"""The requirements of hypothesis classes (contracts: Hypothesis, RowOracle, Partitioning,
+Enumeration, HypothesisClass), for ours and yours.
 
 from evenhand.testing import check_hypothesis_class
 check_hypothesis_class(MyClass())
@@ -17,13 +17,13 @@ from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.serialise import hypothesis_from_json
 from evenhand.shown import Brief
-from evenhand.testing.laws import (
+from evenhand.testing.requirements import (
     EQUAL,
     Broken,
     check_each,
     is_plain_with,
-    law,
     require,
+    requirement,
     same,
     through_text,
 )
@@ -80,7 +80,8 @@ class ClassCase(Brief):
         iterator of array of float
             Costs that are real, those of 0-1 loss, sparse, all good, all bad, and zero.
         """
-        draw, rows = np.random.default_rng(self.seed), len(self.features)
+        draw = np.random.default_rng(self.seed)
+        rows = len(self.features)
         tilt = self.features[:, -1] - np.median(self.features[:, -1])
         yield draw.normal(size=rows)
         yield draw.normal(size=rows) - tilt
@@ -118,10 +119,10 @@ class ClassCase(Brief):
         return math.fsum(cost[hypothesis.accepts(self.features, self.shown)])
 
 
-ClassLaw = Callable[[ClassCase], None]
+ClassRequirement = Callable[[ClassCase], None]
 
 
-@law
+@requirement
 def one_bool_per_row(case: ClassCase) -> None:
     """h.accepts has shape (rows,) and dtype bool, also for one row and for none.
 
@@ -142,7 +143,7 @@ def one_bool_per_row(case: ClassCase) -> None:
             require(accepted.dtype == bool and accepted.shape == (rows,), figures)
 
 
-@law
+@requirement
 def each_row_alone(case: ClassCase) -> None:
     """The answer for a row does not depend on the other rows.
 
@@ -170,7 +171,7 @@ def each_row_alone(case: ClassCase) -> None:
         require(same(whole, again), f"{answer.describe()!r} answered otherwise when asked twice")
 
 
-@law
+@requirement
 def never_worse_than_a_constant(case: ClassCase) -> None:
     """On an exact class the answer costs at most as much as accepting or rejecting everybody.
 
@@ -190,7 +191,7 @@ def never_worse_than_a_constant(case: ClassCase) -> None:
             require(mine <= theirs + EQUAL * np.abs(cost).sum(), figures)
 
 
-@law
+@requirement
 def row_order_is_irrelevant(case: ClassCase) -> None:
     """Permuting rows changes nothing: the answer costs the same to 1e-12 of sum|cost|.
 
@@ -209,7 +210,7 @@ def row_order_is_irrelevant(case: ClassCase) -> None:
         _require_equal_cost(case, cost, answer, permuted.best(cost[order]), "after a permutation")
 
 
-@law
+@requirement
 def scale_of_costs_is_irrelevant(case: ClassCase) -> None:
     """Multiplying all costs by a positive number changes nothing, from 1e-12 to 1e12.
 
@@ -227,7 +228,7 @@ def scale_of_costs_is_irrelevant(case: ClassCase) -> None:
             _require_equal_cost(case, cost, answer, scaled, f"with costs times {scale:g}")
 
 
-@law
+@requirement
 def same_question_same_answer(case: ClassCase) -> None:
     """An answer depends on the costs alone, and leaves the costs as they were.
 
@@ -251,7 +252,7 @@ def same_question_same_answer(case: ClassCase) -> None:
     require(untouched, "best() wrote into the costs it was given")
 
 
-@law
+@requirement
 def survives_json(case: ClassCase) -> None:
     """h -> JSON -> h is the identity, or to_json raises NotSerialisable.
 
@@ -277,9 +278,50 @@ def survives_json(case: ClassCase) -> None:
             read.accepts(case.features, case.shown), answer.accepts(case.features, case.shown)
         )
         require(equal, f"{answer.describe()!r} decides otherwise after a round trip")
+        columns = (answer.columns_used, read.columns_used)
+        figures = f"{answer.describe()!r} uses the columns {columns[0]}, read back {columns[1]}"
+        require(columns[0] == columns[1], figures)
 
 
-@law
+@requirement
+def unused_columns_change_nothing(case: ClassCase) -> None:
+    """A column that is not in columns_used never changes an answer.
+
+    columns_used holds numbers of columns in ascending order, or is None where it is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> unused_columns_change_nothing(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
+    """
+    draw = np.random.default_rng(case.seed)
+    width = case.features.shape[1]
+    for _, answer in case.answers():
+        used = getattr(answer, "columns_used", "missing")
+        if used is None:
+            continue
+        known = isinstance(used, tuple) and set(used) <= set(range(width))
+        require(
+            known and list(used) == sorted(set(used)),
+            f"{answer.describe()!r} has columns_used {used!r}; they are numbers below {width} in "
+            "ascending order, or None",
+        )
+        unused = [column for column in range(width) if column not in used]
+        before = answer.accepts(case.features, case.shown)
+        for _ in range(5):
+            # Rows exchange their values in all unused columns at once: what belongs together, such
+            # as the parts of a text, stays together.
+            changed = case.features.copy()
+            order = draw.permutation(len(changed))
+            changed[:, unused] = changed[order][:, unused]
+            off = int(np.sum(answer.accepts(changed, case.shown) != before))
+            require(off == 0, f"{answer.describe()!r} changed {off} answers with columns {unused}")
+
+
+@requirement
 def describes_itself(case: ClassCase) -> None:
     """params is plain JSON with a "class", and describe() is a line of text.
 
@@ -301,7 +343,7 @@ def describes_itself(case: ClassCase) -> None:
         require(described, f"{type(answer).__name__}.describe() is empty")
 
 
-@law
+@requirement
 def group_is_used_as_declared(case: ClassCase) -> None:
     """A class looks at the group if and only if it says so.
 
@@ -332,7 +374,7 @@ def group_is_used_as_declared(case: ClassCase) -> None:
         require(equal, f"{other.describe()!r} changed when it was shown the group")
 
 
-@law
+@requirement
 def totals_equal_brute_force(case: ClassCase) -> None:
     """totals[c, h] = sum_i channels[c, i] 1[member h accepts i], for every member.
 
@@ -351,12 +393,13 @@ def totals_equal_brute_force(case: ClassCase) -> None:
         rule = oracle.hypothesis(member)
         accepted = rule.accepts(case.features, case.shown)
         for channel, total in zip(channels, totals[:, member], strict=True):
-            off, name = abs(math.fsum(channel[accepted]) - total), rule.describe()
+            off = abs(math.fsum(channel[accepted]) - total)
+            name = rule.describe()
             figures = f"member {member} ({name!r}) is off by {off:.3g}"
             require(off <= EQUAL * np.abs(channel).sum(), figures)
 
 
-@law
+@requirement
 def best_is_least_total(case: ClassCase) -> None:
     """best(cost) costs min_h totals[h].
 
@@ -370,12 +413,13 @@ def best_is_least_total(case: ClassCase) -> None:
     """
     oracle = _enumeration(case)
     for cost, answer in case.answers():
-        least, mine = float(oracle.totals(cost[np.newaxis]).min()), case.cost_of(answer, cost)
+        least = float(oracle.totals(cost[np.newaxis]).min())
+        mine = case.cost_of(answer, cost)
         figures = f"{answer.describe()!r} costs {mine!r}, the least total is {least!r}"
         require(abs(mine - least) <= EQUAL * np.abs(cost).sum(), figures)
 
 
-@law
+@requirement
 def growth_covers_behaviours(case: ClassCase) -> None:
     """log_growth and log_size cover the number of distinct behaviours on the rows.
 
@@ -399,7 +443,7 @@ def growth_covers_behaviours(case: ClassCase) -> None:
         require(bound >= seen - 1e-9, f"{name} is {bound:.6g} but {there}")
 
 
-@law
+@requirement
 def partitions_hold_what_they_offer(case: ClassCase) -> None:
     """Each member of a partition accepts the rows of its cells and no others.
 
@@ -435,29 +479,31 @@ def partitions_hold_what_they_offer(case: ClassCase) -> None:
             )
 
 
-EVERY_CLASS: tuple[ClassLaw, ...] = (
+EVERY_CLASS: tuple[ClassRequirement, ...] = (
     one_bool_per_row,
     each_row_alone,
     row_order_is_irrelevant,
     scale_of_costs_is_irrelevant,
     same_question_same_answer,
+    unused_columns_change_nothing,
     survives_json,
     describes_itself,
     group_is_used_as_declared,
 )
-EXACT_CLASSES: tuple[ClassLaw, ...] = (never_worse_than_a_constant,)
-PARTITIONING_CLASSES: tuple[ClassLaw, ...] = (partitions_hold_what_they_offer,)
-ENUMERABLE_CLASSES: tuple[ClassLaw, ...] = (
+EXACT_CLASSES: tuple[ClassRequirement, ...] = (never_worse_than_a_constant,)
+PARTITIONING_CLASSES: tuple[ClassRequirement, ...] = (partitions_hold_what_they_offer,)
+ENUMERABLE_CLASSES: tuple[ClassRequirement, ...] = (
     totals_equal_brute_force,
     best_is_least_total,
     growth_covers_behaviours,
 )
 
 
-def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, ClassLaw]]:
-    """Return the laws that apply to a class.
+def hypothesis_class_requirements(case: ClassCase) -> Iterator[tuple[str, ClassRequirement]]:
+    """Return the requirements that apply to a class.
 
-    The constants need not be members of a finite class; then the law about them does not apply.
+    The constants need not be members of a finite class; then the requirement about them does not
+    apply.
 
     Parameters
     ----------
@@ -467,28 +513,31 @@ def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, ClassLaw]]:
     Returns
     -------
     iterator of (str, callable)
-        The name of each law, and the law.
+        The name of each requirement, and the requirement.
 
     Examples
     --------
     >>> import numpy as np
     >>> import evenhand as eh
     >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> laws = hypothesis_class_laws(ClassCase(eh.Linear(), rows, np.resize(["a", "b"], 10)))
-    >>> "totals_equal_brute_force" in dict(laws)
+    >>> case = ClassCase(eh.Linear(), rows, np.resize(["a", "b"], 10))
+    >>> requirements = hypothesis_class_requirements(case)
+    >>> "totals_equal_brute_force" in dict(requirements)
     False
     """
-    laws, oracle, promised = EVERY_CLASS, case.oracle, case.hypotheses.exact
+    requirements = EVERY_CLASS
+    oracle = case.oracle
+    promised = case.hypotheses.exact
     if promised and isinstance(oracle, Enumeration) and math.isfinite(case.hypotheses.log_size):
         accepted = {int(member.sum()) for member in _members(case, oracle)}
         promised = {0, len(case.features)} <= accepted
     if promised:
-        laws += EXACT_CLASSES
+        requirements += EXACT_CLASSES
     if isinstance(oracle, Partitioning):
-        laws += PARTITIONING_CLASSES
+        requirements += PARTITIONING_CLASSES
     if isinstance(oracle, Enumeration):
-        laws += ENUMERABLE_CLASSES
-    return ((one.__name__, one) for one in laws)
+        requirements += ENUMERABLE_CLASSES
+    return ((one.__name__, one) for one in requirements)
 
 
 def check_hypothesis_class(
@@ -498,7 +547,7 @@ def check_hypothesis_class(
     group: GroupArray | None = None,
     seed: int = 0,
 ) -> tuple[str, ...]:
-    """Check every law that applies to a class of rules.
+    """Check every requirement that applies to a class of rules.
 
     Parameters
     ----------
@@ -515,12 +564,12 @@ def check_hypothesis_class(
     Returns
     -------
     tuple of str
-        The names of the laws that hold.
+        The names of the requirements that hold.
 
     Raises
     ------
-    LawBroken
-        At the first law that does not hold.
+    RequirementBroken
+        At the first requirement that does not hold.
 
     Examples
     --------
@@ -533,7 +582,7 @@ def check_hypothesis_class(
     drawn = np.random.default_rng(seed).choice(["a", "b"], size=len(rows))
     known = drawn if group is None else group
     case = ClassCase(hypotheses, rows, known, seed)
-    return check_each((check for _, check in hypothesis_class_laws(case)), case)
+    return check_each((check for _, check in hypothesis_class_requirements(case)), case)
 
 
 def draw_features(seed: int, rows: int = 60) -> FloatArray:
@@ -553,7 +602,8 @@ def _members(case: ClassCase, oracle: Enumeration) -> Iterator[BoolArray]:
 def _enumeration(case: ClassCase) -> Enumeration:
     if not isinstance(case.oracle, Enumeration):
         raise TypeError(
-            f"{type(case.oracle).__name__} has no totals; this law is for enumerable classes."
+            f"{type(case.oracle).__name__} has no totals; this requirement is for enumerable "
+            "classes."
         )
     return case.oracle
 
@@ -561,6 +611,7 @@ def _enumeration(case: ClassCase) -> Enumeration:
 def _require_equal_cost(
     case: ClassCase, cost: FloatArray, one: Hypothesis, two: Hypothesis, when: str
 ) -> None:
-    before, after = case.cost_of(one, cost), case.cost_of(two, cost)
+    before = case.cost_of(one, cost)
+    after = case.cost_of(two, cost)
     figures = f"{one.describe()!r} costs {before!r}, {when} {two.describe()!r} costs {after!r}"
     require(abs(before - after) <= EQUAL * np.abs(cost).sum(), figures)

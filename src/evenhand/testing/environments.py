@@ -1,4 +1,4 @@
-"""The laws of environments (contract: Environment), for ours and yours.
+"""The requirements of environments (contract: Environment), for ours and yours.
 
 from evenhand.testing import check_environment
 check_environment(MyPopulation())
@@ -15,11 +15,18 @@ from evenhand.contracts import Environment, Hypothesis, Policy
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.testing.laws import LawBroken, is_plain_with, law, require, same
+from evenhand.testing.requirements import (
+    RequirementBroken,
+    is_plain_with,
+    require,
+    requirement,
+    same,
+)
 from evenhand.words import FloatArray, LabelledSample, Prices
 
 LIMITS = (0.0, 0.02, 0.1, 1.0)
-ERRORS, FPR = Prices(), FalsePositiveRate()
+ERRORS = Prices()
+FPR = FalsePositiveRate()
 ROUNDING = 1e-9
 
 
@@ -139,14 +146,14 @@ class EnvironmentCase:
         return self.environment.optimum(limit, FPR, ERRORS)
 
 
-EnvironmentLaw = Callable[[EnvironmentCase], None]
+EnvironmentRequirement = Callable[[EnvironmentCase], None]
 
 
-@law
+@requirement
 def draws_depend_on_the_generator_alone(case: EnvironmentCase) -> None:
     """The same generator at the same beginning gives the same people.
 
-    There are as many people as were asked for, each with a label and a group.
+    There are as many people as were asked for, one in each row, with a label and a group.
 
     Examples
     --------
@@ -161,9 +168,11 @@ def draws_depend_on_the_generator_alone(case: EnvironmentCase) -> None:
         require(equal, f"{name} differs between two equal draws")
     part = case.environment.fresh().draw(7, case.generator())
     require(len(part) == 7, f"7 people were asked for, {len(part)} came")
+    # whoever runs a learner decides once for each row, so a count would be passed over
+    require(bool((part.weight == 1).all()), f"a drawn row stands for {part.weight.max():g} people")
 
 
-@law
+@requirement
 def loss_is_a_share_of_mistakes(case: EnvironmentCase) -> None:
     """The losses of the two constants sum to one, and every loss lies in [0, 1].
 
@@ -183,7 +192,7 @@ def loss_is_a_share_of_mistakes(case: EnvironmentCase) -> None:
         require(-ROUNDING <= loss <= 1 + ROUNDING, f"a loss is {loss!r}")
 
 
-@law
+@requirement
 def truth_is_that_of_the_draws(case: EnvironmentCase) -> None:
     """The loss of a policy is the share of its mistakes among drawn people.
 
@@ -207,7 +216,7 @@ def truth_is_that_of_the_draws(case: EnvironmentCase) -> None:
         require(abs(seen - loss) <= width, figures)
 
 
-@law
+@requirement
 def truth_is_linear_in_mixtures(case: EnvironmentCase) -> None:
     """loss and gaps of a mixture are the averages of those of its rules.
 
@@ -225,7 +234,7 @@ def truth_is_linear_in_mixtures(case: EnvironmentCase) -> None:
     require(off <= ROUNDING, f"a mixture is off by {off:.3g}")
 
 
-@law
+@requirement
 def prices_weigh_the_errors(case: EnvironmentCase) -> None:
     """Prices multiply the shares of the two kinds of errors.
 
@@ -241,14 +250,15 @@ def prices_weigh_the_errors(case: EnvironmentCase) -> None:
     for policy in case.mixtures:
         prices = (Prices(1.0, 0.0), Prices(0.0, 1.0), Prices(3.0, 0.5))
         accepts, rejects, priced = (case.environment.loss(policy, one) for one in prices)
-        whole, expected = case.loss(policy), 3.0 * accepts + 0.5 * rejects
+        whole = case.loss(policy)
+        expected = 3.0 * accepts + 0.5 * rejects
         figures = f"{(accepts, rejects)} do not sum to {whole!r}"
         require(abs(accepts + rejects - whole) <= ROUNDING, figures)
         figures = f"the loss at prices 3 and .5 is {priced!r}, not {expected!r}"
         require(abs(priced - expected) <= ROUNDING, figures)
 
 
-@law
+@requirement
 def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
     """Rates that are asked for alone or together have the same gaps.
 
@@ -265,7 +275,8 @@ def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
     rates = (FPR, FalseNegativeRate(), SelectionRate())
     alone = [np.asarray(case.environment.gaps(policy, rate)) for rate in rates]
     together = np.asarray(case.environment.gaps(policy, rates))
-    groups, sizes = len(case.people.groups), [len(gaps) for gaps in alone]
+    groups = len(case.people.groups)
+    sizes = [len(gaps) for gaps in alone]
     require(min(sizes) >= groups * (groups - 1) // 2, f"{sizes} gaps")
     apart = np.concatenate(alone)
     figures = f"{apart.tolist()} alone, {together.tolist()} together"
@@ -273,7 +284,7 @@ def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
     require(equal, figures)
 
 
-@law
+@requirement
 def constants_are_fair(case: EnvironmentCase) -> None:
     """Accepting everybody, or nobody, has no gap.
 
@@ -288,7 +299,7 @@ def constants_are_fair(case: EnvironmentCase) -> None:
         require(worst <= ROUNDING, f"{policy.describe()!r} has a gap of {worst!r}")
 
 
-@law
+@requirement
 def drawing_changes_no_truth(case: EnvironmentCase) -> None:
     """loss, gaps and optimum after a draw are those before it.
 
@@ -308,7 +319,7 @@ def drawing_changes_no_truth(case: EnvironmentCase) -> None:
     require(best is None or world.optimum(0.1, FPR, ERRORS)[0] == best, "the optimum changed")
 
 
-@law
+@requirement
 def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
     """The optimum keeps its limit, and no fair rule or constant is better.
 
@@ -327,7 +338,8 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
     exact = case.environment.hypotheses.exact
     for limit in LIMITS:
         claimed, policy = case.optimum(limit)
-        gap, loss = float(np.abs(case.gaps(policy)).max()), case.loss(policy)
+        gap = float(np.abs(case.gaps(policy)).max())
+        loss = case.loss(policy)
         name = f"the optimum at {limit}"
         require(gap <= limit + ROUNDING, f"{name} has a gap of {gap!r}")
         told = f"{name} is said to lose {claimed!r} and loses {loss!r}"
@@ -345,7 +357,7 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
             require(not fair or claimed <= theirs + tolerance, figures)
 
 
-@law
+@requirement
 def environment_describes_itself(case: EnvironmentCase) -> None:
     """params is plain JSON with an "environment".
 
@@ -359,7 +371,7 @@ def environment_describes_itself(case: EnvironmentCase) -> None:
     require(is_plain_with(params, "environment"), f"{params} are not plain values")
 
 
-ENVIRONMENT_LAWS: tuple[EnvironmentLaw, ...] = (
+ENVIRONMENT_REQUIREMENTS: tuple[EnvironmentRequirement, ...] = (
     draws_depend_on_the_generator_alone,
     loss_is_a_share_of_mistakes,
     truth_is_that_of_the_draws,
@@ -376,7 +388,7 @@ ENVIRONMENT_LAWS: tuple[EnvironmentLaw, ...] = (
 def check_environment(
     environment: Environment, *, rows: int = 4000, seed: int = 0
 ) -> tuple[str, ...]:
-    """Check every law of environments.
+    """Check every requirement of environments.
 
     Parameters
     ----------
@@ -390,12 +402,12 @@ def check_environment(
     Returns
     -------
     tuple of str
-        The names of the laws.
+        The names of the requirements.
 
     Raises
     ------
-    LawBroken
-        At the first law that does not hold.
+    RequirementBroken
+        At the first requirement that does not hold.
 
     Examples
     --------
@@ -405,12 +417,12 @@ def check_environment(
     True
     """
     case = EnvironmentCase(environment, rows, seed)
-    for check in ENVIRONMENT_LAWS:
+    for check in ENVIRONMENT_REQUIREMENTS:
         try:
             check(case)
-        except LawBroken:
+        except RequirementBroken:
             raise
         except Exception as error:
-            figures = f"the law failed with {type(error).__name__}: {error}"
-            raise LawBroken(check.__name__, figures) from error
-    return tuple(check.__name__ for check in ENVIRONMENT_LAWS)
+            figures = f"the requirement failed with {type(error).__name__}: {error}"
+            raise RequirementBroken(check.__name__, figures) from error
+    return tuple(check.__name__ for check in ENVIRONMENT_REQUIREMENTS)

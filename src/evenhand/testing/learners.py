@@ -1,4 +1,4 @@
-"""The laws of learners (contract: Learner), for ours and yours.
+"""The requirements of learners (contract: Learner), for ours and yours.
 
 from evenhand.testing import check_learner
 check_learner(MyLearner(...), environment)
@@ -13,17 +13,17 @@ import numpy as np
 
 from evenhand.contracts import Environment, Learner, SupportsStorage
 from evenhand.testing import reports
-from evenhand.testing.laws import (
+from evenhand.testing.requirements import (
     BLOCK,
     LearnerCase,
-    LearnerLaw,
+    LearnerRequirement,
     check_each,
     decide,
     is_plain_with,
-    law,
     require,
     require_refusal,
     require_same_decisions,
+    requirement,
 )
 from evenhand.words import Decision, Decisions, LabelledSample
 
@@ -38,7 +38,8 @@ def decide_block(learner: Learner, people: LabelledSample) -> Decisions:
 
 def decide_singly(learner: Learner, people: LabelledSample) -> list[Decision]:
     """Decide about one after the other at one time, then tell the labels of the accepted."""
-    now, rows = float(learner.round), range(len(people))
+    now = float(learner.round)
+    rows = range(len(people))
     decisions = [
         decide(learner, people.features[i : i + 1], people.group[i : i + 1], now)[0] for i in rows
     ]
@@ -48,7 +49,7 @@ def decide_singly(learner: Learner, people: LabelledSample) -> list[Decision]:
     return decisions
 
 
-@law
+@requirement
 def each_person_is_one_round(case: LearnerCase) -> None:
     """Every person is one round, and decide alone counts the rounds.
 
@@ -62,7 +63,8 @@ def each_person_is_one_round(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> each_person_is_one_round(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    learner, expected = case.fresh(), 0
+    learner = case.fresh()
+    expected = 0
     for people in case.blocks():
         decisions = decide_block(learner, people)
         numbers = [decision.round for decision in decisions]
@@ -72,7 +74,7 @@ def each_person_is_one_round(case: LearnerCase) -> None:
         require(learner.round == expected, f"round is {learner.round}, not {expected}")
 
 
-@law
+@requirement
 def looking_changes_nothing(case: LearnerCase) -> None:
     """policy, params and acceptance may be asked for at any time: the run is the same.
 
@@ -83,7 +85,8 @@ def looking_changes_nothing(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> looking_changes_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    looked_at, left_alone = case.fresh(), case.fresh()
+    looked_at = case.fresh()
+    left_alone = case.fresh()
     for people in case.blocks():
         for _ in range(2):
             looked_at.policy.acceptance(people.features, people.group)
@@ -93,7 +96,7 @@ def looking_changes_nothing(case: LearnerCase) -> None:
         require_same_decisions(decide_block(looked_at, people), decide_block(left_alone, people))
 
 
-@law
+@requirement
 def one_by_one_equals_blocks(case: LearnerCase) -> None:
     """A block of people is decided as the same people one after the other.
 
@@ -110,7 +113,10 @@ def one_by_one_equals_blocks(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> one_by_one_equals_blocks(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    together, singly, people, start = case.fresh(), case.fresh(), case.people(), 0
+    together = case.fresh()
+    singly = case.fresh()
+    people = case.people()
+    start = 0
     while start < len(people):
         part = slice(start, start + max(1, min(BLOCK, getattr(together, "rounds_left", BLOCK))))
         block = LabelledSample(people.features[part], people.group[part], people.label[part])
@@ -118,7 +124,7 @@ def one_by_one_equals_blocks(case: LearnerCase) -> None:
         start += len(block)
 
 
-@law
+@requirement
 def propensity_is_the_policy_s(case: LearnerCase) -> None:
     """The propensity is the probability of what was done under the policy.
 
@@ -135,7 +141,8 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
     learner = case.fresh()
     for people in case.blocks():
         for i in range(len(people)):
-            row, group = people.features[i : i + 1], people.group[i : i + 1]
+            row = people.features[i : i + 1]
+            group = people.group[i : i + 1]
             decision = decide(learner, row, group)[0]
             acceptance = float(learner.policy.acceptance(row, group)[0])
             chance = acceptance if decision.accept else 1.0 - acceptance
@@ -146,7 +153,7 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
                 learner.observe(decision.round, int(people.label[i]))
 
 
-@law
+@requirement
 def labels_of_the_accepted_alone(case: LearnerCase) -> None:
     """A label is told once, for an accepted round: all else is refused, and what was told stands.
 
@@ -169,11 +176,12 @@ def labels_of_the_accepted_alone(case: LearnerCase) -> None:
             learner.observe(round, label)
             learner.observe(round, label)
             require_refusal("a second, different label", learner.observe, round, -label)
-    unplayed, what = case.rounds + 10**6, "the label of a round that was never played"
+    unplayed = case.rounds + 10**6
+    what = "the label of a round that was never played"
     require_refusal(what, learner.observe, unplayed, 1)
 
 
-@law
+@requirement
 def the_same_seed_is_the_same_run(case: LearnerCase) -> None:
     """Two fresh copies with one seed decide alike.
 
@@ -196,7 +204,7 @@ def the_same_seed_is_the_same_run(case: LearnerCase) -> None:
         require_same_decisions(decisions, decide_block(again, people))
 
 
-@law
+@requirement
 def the_group_only_certifies(case: LearnerCase) -> None:
     """With group_use="certify_only" the group changes no probability.
 
@@ -221,7 +229,7 @@ def the_group_only_certifies(case: LearnerCase) -> None:
         decide_block(learner, people)
 
 
-@law
+@requirement
 def learner_describes_itself(case: LearnerCase) -> None:
     """params is plain JSON with a "learner".
 
@@ -236,7 +244,7 @@ def learner_describes_itself(case: LearnerCase) -> None:
     require(is_plain_with(params, "learner"), f'{params} are not plain with a "learner"')
 
 
-@law
+@requirement
 def continues_after_storage(case: LearnerCase) -> None:
     """save, load: the copy decides like the original; or save raises NotSerialisable.
 
@@ -247,7 +255,8 @@ def continues_after_storage(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> continues_after_storage(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    learner, blocks = case.fresh(), case.blocks()
+    learner = case.fresh()
+    blocks = case.blocks()
     half = len(blocks) // 2
     for people in blocks[:half]:
         decide_block(learner, people)
@@ -258,7 +267,7 @@ def continues_after_storage(case: LearnerCase) -> None:
         require_same_decisions(decide_block(learner, people), decide_block(copy, people))
 
 
-EVERY_LEARNER: tuple[LearnerLaw, ...] = (
+EVERY_LEARNER: tuple[LearnerRequirement, ...] = (
     each_person_is_one_round,
     looking_changes_nothing,
     one_by_one_equals_blocks,
@@ -269,19 +278,21 @@ EVERY_LEARNER: tuple[LearnerLaw, ...] = (
     learner_describes_itself,
     *reports.EVERY_LEARNER,
 )
-CAPABLE_LEARNERS: Mapping[type, tuple[LearnerLaw, ...]] = {
+CAPABLE_LEARNERS: Mapping[type, tuple[LearnerRequirement, ...]] = {
     **reports.CAPABLE_LEARNERS,
     SupportsStorage: (continues_after_storage, reports.reports_survive_storage),
 }
-"""The laws of learners that have a method beyond the contract, by the protocol that names it."""
-LEARNER_LAWS: tuple[LearnerLaw, ...] = (
+"""The requirements of learners that have a method beyond the contract, by the protocol that names
+it.
+"""
+LEARNER_REQUIREMENTS: tuple[LearnerRequirement, ...] = (
     *EVERY_LEARNER,
-    *(one for laws in CAPABLE_LEARNERS.values() for one in laws),
+    *(one for requirements in CAPABLE_LEARNERS.values() for one in requirements),
 )
 
 
-def learner_laws(learner: Learner) -> tuple[LearnerLaw, ...]:
-    """Return the laws that apply to a learner.
+def learner_requirements(learner: Learner) -> tuple[LearnerRequirement, ...]:
+    """Return the requirements that apply to a learner.
 
     They are those of every learner, and those of each further method that it has.
 
@@ -293,28 +304,28 @@ def learner_laws(learner: Learner) -> tuple[LearnerLaw, ...]:
     Returns
     -------
     tuple of callable
-        The laws.
+        The requirements.
 
     Examples
     --------
     >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import continues_after_storage, learner_laws
-    >>> continues_after_storage in learner_laws(AcceptAll())
+    >>> from evenhand.testing import continues_after_storage, learner_requirements
+    >>> continues_after_storage in learner_requirements(AcceptAll())
     True
     """
-    laws = EVERY_LEARNER
+    requirements = EVERY_LEARNER
     for capability, more in CAPABLE_LEARNERS.items():
-        laws += more if isinstance(learner, capability) else ()
-    return laws
+        requirements += more if isinstance(learner, capability) else ()
+    return requirements
 
 
 def check_learner(
     learner: Learner, environment: Environment, *, rounds: int = 600, seed: int = 0
 ) -> tuple[str, ...]:
-    """Check every law that applies to a learner.
+    """Check every requirement that applies to a learner.
 
-    A law about overruling, erasing, late groups or storage applies to a learner that has the method
-    (`evenhand.contracts`).
+    A requirement about overruling, erasing, late groups or storage applies to a learner that has
+    the method (`evenhand.contracts`).
 
     Parameters
     ----------
@@ -330,12 +341,12 @@ def check_learner(
     Returns
     -------
     tuple of str
-        The names of the laws.
+        The names of the requirements.
 
     Raises
     ------
-    LawBroken
-        At the first law that does not hold.
+    RequirementBroken
+        At the first requirement that does not hold.
 
     Examples
     --------
@@ -345,4 +356,6 @@ def check_learner(
     >>> "each_person_is_one_round" in check_learner(AcceptAll(), lending(), rounds=50)
     True
     """
-    return check_each(learner_laws(learner), LearnerCase(learner, environment, rounds, seed))
+    return check_each(
+        learner_requirements(learner), LearnerCase(learner, environment, rounds, seed)
+    )

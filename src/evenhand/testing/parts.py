@@ -1,4 +1,4 @@
-"""The laws of the parts that learners are made of: policies, rates and confidence bounds."""
+"""The requirements of the parts of learners: policies, rates and confidence bounds."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +10,14 @@ from evenhand.contracts import FixedCountBound, Policy
 from evenhand.errors import NotSerialisable
 from evenhand.fairness.rates import GapConstraints, Rate
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.testing.laws import EQUAL, check_each, law, require, same, through_text
+from evenhand.testing.requirements import (
+    EQUAL,
+    check_each,
+    require,
+    requirement,
+    same,
+    through_text,
+)
 from evenhand.words import FloatArray, GroupArray, LabelledSample
 
 DELTA = 0.2
@@ -23,7 +30,7 @@ MOST_MISSES = 0.27
 # policies
 
 
-@law
+@requirement
 def acceptance_is_a_probability(
     policy: Policy, features: FloatArray, group: GroupArray | None
 ) -> None:
@@ -43,7 +50,7 @@ def acceptance_is_a_probability(
     require(inside, f"acceptance lies in [{acceptance.min()}, {acceptance.max()}]")
 
 
-@law
+@requirement
 def acceptance_of_each_row_alone(
     policy: Policy, features: FloatArray, group: GroupArray | None
 ) -> None:
@@ -62,7 +69,7 @@ def acceptance_of_each_row_alone(
     require(changed == 0, f"{changed} of {len(whole)} rows changed on a subset")
 
 
-@law
+@requirement
 def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray | None) -> None:
     """pi -> JSON -> pi is the identity, or to_json raises NotSerialisable.
 
@@ -84,13 +91,17 @@ def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray
     require(equal, f"{data} came back as {read.to_json()}")
 
 
-POLICY_LAWS = (acceptance_is_a_probability, acceptance_of_each_row_alone, policy_survives_json)
+POLICY_REQUIREMENTS = (
+    acceptance_is_a_probability,
+    acceptance_of_each_row_alone,
+    policy_survives_json,
+)
 
 
 def check_policy(
     policy: Policy, features: FloatArray, group: GroupArray | None = None
 ) -> tuple[str, ...]:
-    """Check every law of policies.
+    """Check every requirement of policies.
 
     Parameters
     ----------
@@ -104,12 +115,12 @@ def check_policy(
     Returns
     -------
     tuple of str
-        The names of the laws.
+        The names of the requirements.
 
     Raises
     ------
-    LawBroken
-        At the first law that does not hold.
+    RequirementBroken
+        At the first requirement that does not hold.
 
     Examples
     --------
@@ -120,13 +131,13 @@ def check_policy(
     >>> len(check_policy(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1))))
     3
     """
-    return check_each(POLICY_LAWS, policy, features, group)
+    return check_each(POLICY_REQUIREMENTS, policy, features, group)
 
 
 # rates
 
 
-@law
+@requirement
 def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
     """gap(pi) on the sample with its two groups swapped = -gap(pi).
 
@@ -136,9 +147,11 @@ def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
     >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
     >>> swapping_groups_flips_the_gap(eh.FalsePositiveRate(), people)
     """
-    one, two = sample.groups[0], sample.groups[-1]
+    one = sample.groups[0]
+    two = sample.groups[-1]
     exchanged = sample.group.copy()
-    exchanged[sample.group == one], exchanged[sample.group == two] = two, one
+    exchanged[sample.group == one] = two
+    exchanged[sample.group == two] = one
     swapped = LabelledSample(sample.features, exchanged, sample.label, sample.count)
     both = [GapConstraints.on(rate, people) for people in (sample, swapped)]
     for acceptance in _acceptances(len(sample)):
@@ -147,7 +160,7 @@ def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
         require(abs(gap + other) <= EQUAL, f"gap {gap!r} became {other!r}")
 
 
-@law
+@requirement
 def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
     """Accepting everybody, or nobody, has gap 0.
 
@@ -163,7 +176,7 @@ def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
         require(worst <= EQUAL, f"accepting {share:.0%} of everybody has gap {worst!r}")
 
 
-@law
+@requirement
 def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
     """0 <= rate_j <= 1, whatever is accepted.
 
@@ -179,7 +192,7 @@ def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
             require(-EQUAL <= value <= 1 + EQUAL, f"{rate.symbol} of group {group!r} is {value!r}")
 
 
-@law
+@requirement
 def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
     """Permuting the sample changes no gap.
 
@@ -198,7 +211,7 @@ def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
         require(float(off.max()) <= EQUAL, f"a gap moved by {off.max():.3g}")
 
 
-RATE_LAWS = (
+RATE_REQUIREMENTS = (
     swapping_groups_flips_the_gap,
     constants_have_no_gap,
     rates_are_shares,
@@ -209,7 +222,7 @@ RATE_LAWS = (
 def check_rate(
     rate: Rate, *, sample: LabelledSample | None = None, seed: int = 0
 ) -> tuple[str, ...]:
-    """Check every law of rates.
+    """Check every requirement of rates.
 
     Parameters
     ----------
@@ -223,12 +236,12 @@ def check_rate(
     Returns
     -------
     tuple of str
-        The names of the laws.
+        The names of the requirements.
 
     Raises
     ------
-    LawBroken
-        At the first law that does not hold.
+    RequirementBroken
+        At the first requirement that does not hold.
 
     Examples
     --------
@@ -237,13 +250,14 @@ def check_rate(
     >>> len(check_rate(eh.FalsePositiveRate()))
     4
     """
-    return check_each(RATE_LAWS, rate, draw_sample(seed) if sample is None else sample)
+    return check_each(RATE_REQUIREMENTS, rate, draw_sample(seed) if sample is None else sample)
 
 
 def draw_sample(seed: int, rows: int = 80) -> LabelledSample:
     """Two groups, both labels in each."""
     draw = np.random.default_rng(seed)
-    group, label = np.resize(["a", "b", "b"], rows), np.where(draw.random(rows) < 0.5, 1, -1)
+    group = np.resize(["a", "b", "b"], rows)
+    label = np.where(draw.random(rows) < 0.5, 1, -1)
     label[:6] = [1, 1, -1, -1, -1, 1]
     return LabelledSample(draw.normal(size=(rows, 2)), group, label)
 
@@ -259,11 +273,11 @@ def _acceptances(rows: int) -> Iterator[FloatArray]:
 
 def _limits(bound: FixedCountBound, counts: AuditCounts) -> tuple[FloatArray, FloatArray]:
     log_size = float(np.log(len(counts.most)))
-    found = bound.intervals(counts, failure_probability=DELTA, log_size=log_size, columns=1)
+    found = bound.intervals(counts, delta=DELTA, log_size=log_size, columns=1)
     return np.asarray(found.lower), np.asarray(found.upper)
 
 
-@law
+@requirement
 def limits_lie_in_range(bound: FixedCountBound, counts: AuditCounts) -> None:
     """-1 <= lower <= upper <= 1, one interval for each hypothesis, rate and pair of groups.
 
@@ -280,7 +294,7 @@ def limits_lie_in_range(bound: FixedCountBound, counts: AuditCounts) -> None:
     require(inside, f"they lie between {lower.min()} and {upper.max()}")
 
 
-@law
+@requirement
 def exchanging_groups_mirrors_the_limits(bound: FixedCountBound, counts: AuditCounts) -> None:
     """[lower, upper] of two groups becomes [-upper, -lower] when they are exchanged.
 
@@ -292,12 +306,13 @@ def exchanging_groups_mirrors_the_limits(bound: FixedCountBound, counts: AuditCo
     """
     columns = ("most", "most_people", "least", "least_people", "people")
     turned = replace(counts, **{name: getattr(counts, name)[..., ::-1] for name in columns})
-    (lower, upper), (other_lower, other_upper) = _limits(bound, counts), _limits(bound, turned)
+    lower, upper = _limits(bound, counts)
+    other_lower, other_upper = _limits(bound, turned)
     off = max(np.abs(lower + other_upper).max(), np.abs(upper + other_lower).max())
     require(off <= EQUAL, f"a limit is off by {off:.3g}")
 
 
-@law
+@requirement
 def doubtful_people_widen_the_limits(bound: FixedCountBound, counts: AuditCounts) -> None:
     """People whose label has not come make no interval narrower, and some of them wider.
 
@@ -313,16 +328,17 @@ def doubtful_people_widen_the_limits(bound: FixedCountBound, counts: AuditCounts
         unresolved_accepted=np.ones_like(counts.least),
         unresolved=2 * np.ones_like(counts.people),
     )
-    (lower, upper), (wide_lower, wide_upper) = _limits(bound, counts), _limits(bound, doubtful)
+    lower, upper = _limits(bound, counts)
+    wide_lower, wide_upper = _limits(bound, doubtful)
     narrower = max(float((wide_lower - lower).max()), float((upper - wide_upper).max()))
     require(narrower <= EQUAL, f"an interval became narrower by {narrower:.3g}")
     more = float((wide_upper - wide_lower).sum() - (upper - lower).sum())
     require(more > EQUAL, f"all widths together grew by {more:.3g}")
 
 
-@law
+@requirement
 def gaps_are_covered(bound: FixedCountBound, counts: AuditCounts) -> None:
-    """With probability at least 1 - failure_probability every gap lies in its interval.
+    """With probability at least 1 - delta every gap lies in its interval.
 
     It is asked for rates of two groups that are drawn with as many people as there were audits of
     the first group.
@@ -333,9 +349,11 @@ def gaps_are_covered(bound: FixedCountBound, counts: AuditCounts) -> None:
     >>> gaps_are_covered(AuditHoeffding(), AuditCounts.of([[30, 20]], [[40, 50]]))
     """
     size = int(counts.people[0, 0])
-    draw, people = np.random.default_rng(7), np.full((1, 2), size)
+    draw = np.random.default_rng(7)
+    people = np.full((1, 2), size)
     truth = np.array([[[0.3, 0.5]], [[0.05, 0.02]], [[0.9, 0.8]]])
-    gap, misses = truth[:, 0, 1] - truth[:, 0, 0], 0
+    gap = truth[:, 0, 1] - truth[:, 0, 0]
+    misses = 0
     for _ in range(LIVES):
         lower, upper = _limits(bound, AuditCounts.of(draw.binomial(size, truth), people))
         misses += bool(((gap < lower[:, 0]) | (gap > upper[:, 0])).any())
@@ -343,7 +361,7 @@ def gaps_are_covered(bound: FixedCountBound, counts: AuditCounts) -> None:
     require(misses <= MOST_MISSES * LIVES, figures)
 
 
-@law
+@requirement
 def the_same_counts_have_the_same_limits(bound: FixedCountBound, counts: AuditCounts) -> None:
     """A bound draws nothing by chance, remembers nothing, and changes no count.
 
@@ -354,12 +372,13 @@ def the_same_counts_have_the_same_limits(bound: FixedCountBound, counts: AuditCo
     >>> the_same_counts_have_the_same_limits(AuditHoeffding(), counts)
     """
     kept = counts.most.copy()
-    first, again = _limits(bound, counts), _limits(bound, counts)
+    first = _limits(bound, counts)
+    again = _limits(bound, counts)
     equal = all(same(one, two) for one, two in zip(first, again, strict=True))
     require(equal and same(kept, counts.most), "another call gave another answer")
 
 
-BOUND_LAWS = (
+BOUND_REQUIREMENTS = (
     limits_lie_in_range,
     exchanging_groups_mirrors_the_limits,
     doubtful_people_widen_the_limits,
@@ -369,7 +388,7 @@ BOUND_LAWS = (
 
 
 def check_bound(bound: FixedCountBound, *, seed: int = 0) -> tuple[str, ...]:
-    """Run every law of confidence bounds.
+    """Run every requirement of confidence bounds.
 
     Parameters
     ----------
@@ -381,11 +400,11 @@ def check_bound(bound: FixedCountBound, *, seed: int = 0) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        The names of the laws.
+        The names of the requirements.
 
     Raises
     ------
-    LawBroken
+    RequirementBroken
         If one of them does not hold.
 
     Examples
@@ -397,4 +416,6 @@ def check_bound(bound: FixedCountBound, *, seed: int = 0) -> tuple[str, ...]:
     draw = np.random.default_rng(seed)
     people = draw.integers(30, 90, size=(2, 2))
     accepted = np.floor(draw.random((5, 2, 2)) * (people + 1))
-    return check_each(BOUND_LAWS, bound, AuditCounts.of(accepted, people, signs=[1.0, -1.0]))
+    return check_each(
+        BOUND_REQUIREMENTS, bound, AuditCounts.of(accepted, people, signs=[1.0, -1.0])
+    )

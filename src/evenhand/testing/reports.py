@@ -1,5 +1,5 @@
-"""The laws of learners at the doors: what may happen to a round between its coin and what is
-learned from it.
+"""The requirements of learners at the doors: what may happen to a round between its coin and what
+is learned from it.
 
 Labels come late, twice, in any order, or never; reports are refused; humans overrule decisions;
 people are erased; groups are unknown, new, or told afterwards; several threads call at once. A
@@ -27,22 +27,22 @@ from evenhand.contracts import (
 )
 from evenhand.errors import NotSerialisable, ProtocolError
 from evenhand.learners import load
-from evenhand.testing.laws import (
+from evenhand.testing.requirements import (
     BLOCK,
     Broken,
     Copy,
     Decided,
     LearnerCase,
-    LearnerLaw,
+    LearnerRequirement,
     ShownGroup,
     decide,
-    law,
     nothing_fails,
     play,
     require,
     require_labels,
     require_refusal,
     require_same_decisions,
+    requirement,
     rows_of,
     together,
 )
@@ -64,7 +64,7 @@ def tell_all(learner: Learner, decided: Decided) -> None:
 # labels
 
 
-@law
+@requirement
 def late_labels_find_their_round(case: LearnerCase) -> None:
     """A label may come any number of rounds after its decision.
 
@@ -91,7 +91,7 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
         require_labels(learner, decided, decided.every(2) | late)
 
 
-@law
+@requirement
 def missing_labels_stop_nobody(case: LearnerCase) -> None:
     """Where labels never come, everybody is still decided.
 
@@ -119,7 +119,7 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
         require(counted == missing, f"{figures}, but {missing} never came (told: {told or 'none'})")
 
 
-@law
+@requirement
 def repeated_reports_change_nothing(case: LearnerCase) -> None:
     """A label that is told again, in the same report or in a later one, changes nothing.
 
@@ -132,7 +132,8 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
     """
 
     def twice(learner: Learner, decided: Decided) -> None:
-        rounds, label = decided.rounds[decided.accepted], decided.people.label[decided.accepted]
+        rounds = decided.rounds[decided.accepted]
+        label = decided.people.label[decided.accepted]
         if len(rounds):
             learner.observe(np.repeat(rounds, 2), np.repeat(label, 2))
             learner.observe(rounds, label)
@@ -147,7 +148,7 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
     play(case, Copy(tell_all), Copy(twice), Copy(again_later))
 
 
-@law
+@requirement
 def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
     """The order of the labels between two decisions changes nothing.
 
@@ -185,7 +186,7 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
     play(case, *map(held_back, ("forwards", "one by one", "backwards", "shuffled")))
 
 
-@law
+@requirement
 def refused_reports_change_nothing(case: LearnerCase) -> None:
     """A report of which one label is refused enters none of its labels.
 
@@ -200,12 +201,15 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
     """
 
     def with_refusals(learner: Learner, decided: Decided) -> None:
-        accepted, label = decided.accepted, decided.people.label
-        fresh, told = accepted & decided.every(2), accepted & ~decided.every(2)
+        accepted = decided.accepted
+        label = decided.people.label
+        fresh = accepted & decided.every(2)
+        told = accepted & ~decided.every(2)
         decided.tell(learner, told)
         wrong = [("a round that was never played", case.rounds + 10**6, 1)]
         if told.any():
-            known, other = int(decided.rounds[np.argmax(told)]), -int(label[np.argmax(told)])
+            known = int(decided.rounds[np.argmax(told)])
+            other = -int(label[np.argmax(told)])
             wrong += [("a second, different label", known, other), ("a label of 0", known, 0)]
         if not accepted.all():
             wrong.append(("a rejected person", int(decided.rounds[np.argmin(accepted)]), 1))
@@ -225,7 +229,7 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
 # humans who decide otherwise
 
 
-@law
+@requirement
 def refused_accepts_teach_nothing(case: LearnerCase) -> None:
     """The label of an accept that a human refused changes no later policy.
 
@@ -261,7 +265,8 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
         met.append(decided)
         long_ago = met[-LATE:][0]
         for place in np.flatnonzero(long_ago.accepted & long_ago.every(8)).tolist():
-            round, label = int(long_ago.rounds[place]), int(long_ago.people.label[place])
+            round = int(long_ago.rounds[place])
+            label = int(long_ago.people.label[place])
             learner.overrule(round, False)
             what = "the label of a person who was refused long after"
             require_refusal(what, learner.observe, round, label)
@@ -270,7 +275,7 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
     play(case, Copy(refuse_late))
 
 
-@law
+@requirement
 def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
     """A reject that a human turned into an accept stays a reject.
 
@@ -290,7 +295,8 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
         if chosen.any():
             learner.overrule(decided.rounds[chosen], np.ones(int(chosen.sum()), bool))
         for place in np.flatnonzero(chosen).tolist():
-            round, label = int(decided.rounds[place]), int(decided.people.label[place])
+            round = int(decided.rounds[place])
+            label = int(decided.people.label[place])
             what = "the label of a reject that a human accepted"
             require_refusal(what, learner.observe, round, label)
         tell_all(learner, decided)
@@ -298,7 +304,7 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
     play(case, Copy(tell_all), Copy(accept_some))
 
 
-@law
+@requirement
 def agreeing_humans_change_nothing(case: LearnerCase) -> None:
     """To overrule with what was decided anyway changes nothing.
 
@@ -348,7 +354,7 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
 # people who are forgotten
 
 
-@law
+@requirement
 def erased_people_leave_no_trace(case: LearnerCase) -> None:
     """Who an erased person was changes nothing from then on.
 
@@ -366,17 +372,21 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> erased_people_leave_no_trace(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    people, one, two = case.people(), case.fresh(), case.fresh()
+    people = case.people()
+    one = case.fresh()
+    two = case.fresh()
     for number, block in enumerate(case.blocks()):
         with nothing_fails(f"playing the people from round {number * BLOCK} on"):
-            last, both = rows_of(block, slice(-1, None)), (one, two)
+            last = rows_of(block, slice(-1, None))
+            both = (one, two)
             if len(block) > 1:
                 rest = rows_of(block, slice(None, -1))
                 first, second = (decide(learner, rest.features, rest.group) for learner in both)
                 require_same_decisions(first, second)
                 for learner in (one, two):
                     tell_all(learner, Decided(rest, first))
-            other, gone = last, number % 2 == 0
+            other = last
+            gone = number % 2 == 0
             if gone:
                 other = LabelledSample(last.features, last.group, -last.label)
                 chance = one.policy.acceptance(people.features, people.group)
@@ -400,8 +410,8 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
 
 
 def _require_same_files(one: Learner, two: Learner, round: int) -> None:
-    """LawBroken unless both learners are stored in the same bytes; says nothing about learners
-    whose files are never the same twice.
+    """RequirementBroken unless both learners are stored in the same bytes; says nothing about
+    learners whose files are never the same twice.
     """
     if not (isinstance(one, SupportsStorage) and isinstance(two, SupportsStorage)):
         return
@@ -420,7 +430,7 @@ def _require_same_files(one: Learner, two: Learner, round: int) -> None:
     require(one_file != again or one_file == two_file, figures)
 
 
-@law
+@requirement
 def erased_rounds_stay_erased(case: LearnerCase) -> None:
     """An erased round takes no label, group or overruling.
 
@@ -469,13 +479,13 @@ def _require_closed(learner: Learner, round: int) -> None:
         for accept in (True, False):
             require_refusal("the overruling of an erased decision", learner.overrule, round, accept)
     if isinstance(learner, SupportsLateGroups):
-        require_refusal("the group of an erased person", learner.tell_group, round, "a")
+        require_refusal("the group of an erased person", learner.report_group, round, "a")
 
 
 # groups
 
 
-@law
+@requirement
 def missing_groups_are_the_same(case: LearnerCase) -> None:
     """None, NaN and pandas.NA in the group all mean "unknown".
 
@@ -516,7 +526,7 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
     play(case, *everybody)
 
 
-@law
+@requirement
 def new_groups_stop_nobody(case: LearnerCase) -> None:
     """A group that nobody had before makes no call fail.
 
@@ -549,7 +559,7 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
         play(case, mistyping(place, turn))
 
 
-@law
+@requirement
 def late_groups_are_told_once(case: LearnerCase) -> None:
     """A group that was unknown may be told afterwards, once.
 
@@ -574,17 +584,19 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
         def tell_groups(learner: Learner, decided: Decided) -> None:
             assert isinstance(learner, SupportsLateGroups)
             tell_all(learner, decided)
-            rounds, group = decided.rounds[::5], decided.people.group[::5]
+            rounds = decided.rounds[::5]
+            group = decided.people.group[::5]
             other = [values[0] if value != values[0] else values[-1] for value in group.tolist()]
             if attempts:
-                more, false = [*rounds.tolist(), case.rounds + 10**6], [*other, values[0]]
+                more = [*rounds.tolist(), case.rounds + 10**6]
+                false = [*other, values[0]]
                 what = "groups that end with a round that was never played"
-                require_refusal(what, learner.tell_group, more, false)
-            learner.tell_group(rounds, group)
+                require_refusal(what, learner.report_group, more, false)
+            learner.report_group(rounds, group)
             if attempts:
-                learner.tell_group(rounds, group)
+                learner.report_group(rounds, group)
                 what = f"group {other[0]!r} after {group.tolist()[0]!r}"
-                require_refusal(what, learner.tell_group, int(rounds[0]), other[0])
+                require_refusal(what, learner.report_group, int(rounds[0]), other[0])
 
         return Copy(tell_groups, hide_some)
 
@@ -594,7 +606,7 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
 # many at once
 
 
-@law
+@requirement
 def a_large_block_counts_everybody(case: LearnerCase) -> None:
     """All people in one call are as many rounds as block by block.
 
@@ -607,11 +619,13 @@ def a_large_block_counts_everybody(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> a_large_block_counts_everybody(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    people, whole = case.people(), case.fresh()
+    people = case.people()
+    whole = case.fresh()
     (cut,) = play(case, Copy(tell_all))
     with nothing_fails(f"deciding {len(people)} people in one call, and telling their labels,"):
         everybody = Decided(people, decide(whole, people.features, people.group))
-        rounds, size = everybody.rounds, len(people)
+        rounds = everybody.rounds
+        size = len(people)
         wrong = int(np.argmax(rounds != np.arange(len(rounds)))) if len(rounds) else 0
         require(len(rounds) == size, f"{len(rounds)} decisions about {size} people")
         require(rounds[wrong] == wrong, f"person {wrong} of {size} has round {rounds[wrong]}")
@@ -634,7 +648,7 @@ def a_large_block_counts_everybody(case: LearnerCase) -> None:
             require(later == case.rounds, f"the next person has round {later}, not {case.rounds}")
 
 
-@law
+@requirement
 def threads_share_the_rounds(case: LearnerCase) -> None:
     """decide, observe and save may be called from any thread.
 
@@ -647,10 +661,12 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> threads_share_the_rounds(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    learner, people = case.fresh(), case.people()
+    learner = case.fresh()
+    people = case.people()
     parts = [rows_of(people, slice(start, start + 5)) for start in range(0, len(people), 5)]
     met: list[Decided] = []
-    lock, interval = Lock(), sys.getswitchinterval()
+    lock = Lock()
+    interval = sys.getswitchinterval()
 
     def job(number: int) -> None:
         for turn, part in enumerate(parts[number::THREADS]):
@@ -702,7 +718,7 @@ def _require_shared_rounds(learner: Learner, met: list[Decided], people: int) ->
 # storage
 
 
-@law
+@requirement
 def reports_survive_storage(case: LearnerCase) -> None:
     """A copy that was stored and loaded knows what was reported.
 
@@ -715,13 +731,16 @@ def reports_survive_storage(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> reports_survive_storage(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    learner, blocks = case.fresh(), case.blocks()
-    half, met = len(blocks) // 2, []
+    learner = case.fresh()
+    blocks = case.blocks()
+    half = len(blocks) // 2
+    met = []
     for people in blocks[:half]:
         decided = Decided(people, decide(learner, people.features, people.group))
         met.append(decided)
         decided.tell(learner, decided.every(2))
-        overruled, erased = decided.every(10, 2), decided.every(10, 3)
+        overruled = decided.every(10, 2)
+        erased = decided.every(10, 3)
         if isinstance(learner, SupportsOverrule) and overruled.any():
             learner.overrule(decided.rounds[overruled], ~decided.accepted[overruled])
         if isinstance(learner, SupportsErasure) and erased.any():
@@ -760,10 +779,14 @@ def stored_and_loaded(learner: Learner) -> Learner | None:
             learner.save(Path(folder) / "learner")
         except NotSerialisable:
             return None
-        return load(Path(folder) / "learner", hypotheses=getattr(learner, "hypotheses", None))
+        return load(
+            Path(folder) / "learner",
+            hypotheses=getattr(learner, "hypotheses", None),
+            same_coins=True,
+        )
 
 
-EVERY_LEARNER: tuple[LearnerLaw, ...] = (
+EVERY_LEARNER: tuple[LearnerRequirement, ...] = (
     late_labels_find_their_round,
     missing_labels_stop_nobody,
     repeated_reports_change_nothing,
@@ -774,7 +797,7 @@ EVERY_LEARNER: tuple[LearnerLaw, ...] = (
     a_large_block_counts_everybody,
     threads_share_the_rounds,
 )
-CAPABLE_LEARNERS: Mapping[type, tuple[LearnerLaw, ...]] = {
+CAPABLE_LEARNERS: Mapping[type, tuple[LearnerRequirement, ...]] = {
     SupportsOverrule: (
         refused_accepts_teach_nothing,
         accepted_rejects_stay_rejected,

@@ -1,0 +1,150 @@
+"""`python -m bench [--only NAME] [--quick]`: measure row by row, print the table, and keep each row
+in bench-results.json as soon as it is measured.
+
+A row that fails is recorded with its error, the others go on, and the exit code is 1.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib import import_module
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from bench.record import Record
+from bench.tables import Tables
+from evenhand.computing import computing_in
+
+Row = Callable[[Tables, bool], list[Record]]
+
+
+def _row(module: str, function: str) -> Row:
+    """A row whose module is imported when it is measured: what one row needs and lacks is that
+    row's error alone.
+    """
+
+    def measure(tables: Tables, quick: bool) -> list[Record]:
+        found: list[Record] = getattr(import_module(f"bench.{module}"), function)(tables, quick)
+        return found
+
+    return measure
+
+
+ROWS: dict[str, Row] = {
+    "stumps": _row("against_fairlearn", "stumps"),
+    "models": _row("against_fairlearn", "models"),
+    "highs": _row("exactness", "against_highs"),
+    "pass": _row("cost_of_one_pass", "one_pass"),
+    "calls": _row("exactness", "oracle_calls"),
+    "constraints": _row("exactness", "several_constraints"),
+    "recipe": _row("exactness", "paper_recipe"),
+    "import": _row("import_time", "import_time"),
+    "scale": _row("scale", "scale"),
+    "large": _row("large", "large"),
+    "deciding": _row("deciding", "deciding"),
+    "one-call": _row("one_call_or_many", "one_call_or_many"),
+    "vw": _row("against_vw", "speed"),
+    "certificate": _row("certified", "certification"),
+    "waiting": _row("waiting_times", "waiting_times"),
+}
+RESULTS = Path("bench-results.json")
+
+
+@click.command(help="Measure evenhand against other solvers, side by side.")
+@click.option(
+    "--only",
+    type=click.Choice(list(ROWS)),
+    multiple=True,
+    help="Only these rows (may be repeated).",
+)
+@click.option("--quick", is_flag=True, help="Tiny tables, one turn: does it run? Not for figures.")
+def main(only: tuple[str, ...], quick: bool) -> None:
+    """Run, write, print."""
+    from threadpoolctl import threadpool_limits
+
+    console = Console()
+    tables = Tables(quick)
+    records: list[Record] = []
+    with ExitStack() as stack:
+        # one BLAS thread for everybody, see docs/benchmarks.md
+        stack.enter_context(threadpool_limits(1))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        if quick:
+            stack.enter_context(computing_in("numpy"))  # to compile takes longer than to run
+        for name in only or tuple(ROWS):
+            with console.status(f"measuring {name} ..."):
+                records += measured(name, tables, quick)
+            write(records, quick, tables)
+    for name, reason in tables.missing.items():
+        console.print(f"[yellow]{name}: generated rows were used. {reason}[/]")
+    console.print(as_table(records, quick))
+    console.print(f"written: {RESULTS.resolve()}")
+    failed = [record.row for record in records if record.error is not None]
+    if failed:
+        console.print(f"[red]these rows failed: {', '.join(failed)}[/]")
+        sys.exit(1)
+
+
+def measured(name: str, tables: Tables, quick: bool) -> list[Record]:
+    """The records of a row; one with the error if it fails."""
+    try:
+        return ROWS[name](tables, quick)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the other rows are measured
+        said = "".join(traceback.format_exception(error))
+        if isinstance(error, subprocess.CalledProcessError) and error.stderr:
+            said += str(error.stderr)
+        return [Record.of_failure(name, f"{type(error).__name__}: {error}", said)]
+
+
+def write(records: list[Record], quick: bool, tables: Tables) -> None:
+    """Put all records so far in the place of the file, which is whole at any time."""
+    text = json.dumps(as_json(records, quick, tables), indent=1, default=_plain) + "\n"
+    part = RESULTS.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, RESULTS)
+
+
+def as_table(records: list[Record], quick: bool) -> RichTable:
+    """For people."""
+    table = RichTable(
+        title="evenhand, measured side by side" + (" (quick: not for figures)" if quick else ""),
+        show_lines=True,
+    )
+    for column in ("row", "target", "measured", "spread", "", "note"):
+        table.add_column(column, overflow="fold")
+    for record in records:
+        mark = "[green]reached[/]" if record.passed else "[red]missed[/]"
+        if record.error is not None:
+            mark = "[red]failed[/]"
+        table.add_row(record.row, record.target, record.figure, record.spread, mark, record.note)
+    return table
+
+
+def as_json(records: list[Record], quick: bool, tables: Tables) -> dict[str, object]:
+    """For machines."""
+    where = {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+    }
+    return {
+        "quick": quick,
+        "generated": dict(tables.missing),
+        "where": where,
+        "records": [record.as_json() for record in records],
+    }
+
+
+def _plain(value: object) -> object:
+    return value.item() if isinstance(value, np.generic) else str(value)

@@ -1,0 +1,157 @@
+"""The ASGI application: one process that decides, learns and shows."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+
+from fastapi import FastAPI
+from prometheus_client import Counter
+
+from evenhand.contracts import Json
+from evenhand.errors import EvenhandError
+from evenhand_service import dashboard, routes
+from evenhand_service.keys import LedgerKeys
+from evenhand_service.ledger import Ledger
+from evenhand_service.problems import ANSWERED_ERRORS, answer_error
+from evenhand_service.request_guard import PUBLIC, RequestGuard
+from evenhand_service.schemas import ProblemDocument
+from evenhand_service.settings import Settings
+from evenhand_service.state import LOG, Service
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+SWITCH_INTERVAL = 0.0005
+"""Seconds after which Python lets another thread run, while the service does. SQLite lets go of the
+interpreter at each step; so the ledger's thread gets it back after this time instead of 5 ms, and
+reaches the disk while the event loop still has work.
+"""
+
+
+def create_app(
+    ledger: Ledger, settings: Settings, keys: LedgerKeys, *, train: bool = True
+) -> RequestGuard:
+    """Make the ASGI application.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where decisions are written; opened with `render=render`.
+    settings : Settings
+        The products and the limits.
+    keys : LedgerKeys
+        The API keys.
+    train : bool
+        Whether this process also closes epochs; otherwise it only takes up what others publish.
+
+    Returns
+    -------
+    RequestGuard
+        An ASGI application; its `app` is the FastAPI application, whose state holds the service.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from starlette.testclient import TestClient
+    >>> from evenhand_service.ledger import Keyring
+    >>> from evenhand_service import Product, render
+    >>> place = Path(tempfile.mkdtemp()) / "ledger.sqlite"
+    >>> settings = Settings((Product("bank", "loan", ("score",)),))
+    >>> asked = {"key": "k1", "person": "p1", "product": "loan", "features": [612.0]}
+    >>> with Ledger.open(
+    ...     place, keyring=Keyring.generate(), clock=lambda: 1e9, render=render
+    ... ) as ledger:
+    ...     keys = LedgerKeys(ledger, settings.institution)
+    ...     headers = {"Authorization": "Bearer " + keys.add(["decide"])}
+    ...     app = create_app(ledger, settings, keys)
+    ...     with TestClient(app, base_url="http://localhost", headers=headers) as client:
+    ...         client.post("/v1/decisions", json=asked).json()["accept"]
+    True
+    """
+    service = Service(ledger, settings, keys)
+    app = FastAPI(
+        title="evenhand",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        lifespan=lambda _: running(service, train),
+    )
+    app.state.service = service
+    written = app.openapi
+    app.openapi = lambda: described(app, written)  # type: ignore[method-assign]
+    app.include_router(routes.ROUTER)
+    app.include_router(dashboard.ROUTER)
+    app.state.plain_routes = [*routes.ROUTER.routes, *dashboard.ROUTER.routes]
+    for error in ANSWERED_ERRORS:
+        app.add_exception_handler(error, answer_error)
+    hosts = frozenset(name.lower() for name in (*LOCAL_HOSTS, *settings.allowed_hosts))
+    return RequestGuard(app, service, hosts, routes.QUICK)
+
+
+@contextlib.asynccontextmanager
+async def running(service: Service, train: bool) -> AsyncIterator[None]:
+    """From the start of the process to its end: what is repeated in the background."""
+    await asyncio.to_thread(service.witnesses.start)
+    await asyncio.to_thread(service.begin)
+    settings = service.settings
+    metrics = service.metrics
+    products = settings.products if train else ()
+    trainings = {f"training product {p.name}": partial(service.train, p) for p in products}
+    looking = {"looking at the ledger": service.decider.keep_up}
+    counting = {f"counting {p}": counts.refresh for (_, p), counts in service.counts.items()}
+    often = min(settings.train_every, settings.refresh_limit / 3)
+    # apart, because a training may take longer than the limit
+    tasks = [
+        asyncio.create_task(repeat(looking, often, metrics.failed_refreshes)),
+        asyncio.create_task(repeat(trainings, settings.train_every, metrics.failed_trainings)),
+        asyncio.create_task(repeat(counting, settings.train_every, metrics.failed_refreshes)),
+    ]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.to_thread(service.witnesses.close)
+    await asyncio.to_thread(service.release)
+
+
+def described(app: FastAPI, write: Callable[[], Json]) -> Json:
+    """The OpenAPI document, with the key that most routes need and what a problem looks like."""
+    if app.openapi_schema is not None:
+        return app.openapi_schema
+    document = write()
+    parts = document.setdefault("components", {})
+    parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    parts["schemas"]["ProblemDocument"] = ProblemDocument.model_json_schema()
+    for name in ("HTTPValidationError", "ValidationError"):
+        parts["schemas"].pop(name, None)
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            if path not in PUBLIC:
+                operation["security"] = [{"key": []}]
+    return document
+
+
+async def repeat(
+    steps: Mapping[str, Callable[[], None]], seconds: float, failures: Counter
+) -> None:
+    """Every so many seconds, off the event loop, for ever: whatever a step raises is logged and
+    counted, and the next one comes all the same.
+    """
+    while True:
+        await asyncio.sleep(seconds)
+        for what, step in steps.items():
+            try:
+                await asyncio.to_thread(step)
+            except EvenhandError as refusal:
+                LOG.warning("%s: %s", what, refusal)
+                failures.inc()
+            except Exception as error:  # noqa: BLE001 - its message may quote what was written
+                LOG.error("%s failed with %s; it is tried again", what, type(error).__name__)
+                failures.inc()

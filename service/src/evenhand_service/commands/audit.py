@@ -1,0 +1,445 @@
+"""`evenhand audit`: verify, pack, export, backup and restore a ledger."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evenhand.cli.options import INPUT_FILE, Function, json_options
+from evenhand.cli.show import emit
+from evenhand.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from evenhand_service import Product, Settings
+    from evenhand_service.audit_pack import Period
+    from evenhand_service.ledger import Ledger
+
+
+def _settings(_: click.Context, __: click.Parameter, path: Path) -> "Settings":
+    from evenhand_service import load_settings
+
+    return load_settings(path)
+
+
+config_option = click.option(
+    "--config",
+    "settings",
+    metavar="FILE",
+    type=INPUT_FILE,
+    required=True,
+    callback=_settings,
+    help="The settings of the service (TOML).",
+)
+out_folder_option = click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="A new directory.",
+)
+checked_option = click.option("--note", metavar="TEXT", required=True, help="What was checked.")
+why_option = click.option("--note", metavar="TEXT", default="", help="Why.")
+by_option = click.option(
+    "--by", metavar="NAME", required=True, help="Who does it; recorded in the ledger."
+)
+
+
+def period_options(command: Function) -> Function:
+    """The product and the days that an auditor asks about; each option is handed on by its name."""
+    options = [
+        click.option("--product", metavar="NAME", help="The product.  [default: the only one]"),
+        click.option(
+            "--from",
+            "start",
+            metavar="DAY",
+            type=click.DateTime(["%Y-%m-%d"]),
+            help="First day, UTC.",
+        ),
+        click.option(
+            "--to",
+            "end",
+            metavar="DAY",
+            type=click.DateTime(["%Y-%m-%d"]),
+            help="Day after the last, UTC.",
+        ),
+    ]
+    for option in reversed(options):  # the help begins with the option that is added last
+        command = option(command)
+    return command
+
+
+@click.group("audit")
+def command() -> None:
+    """Verify a ledger, pack it for an auditor, export it, back it up and restore it.
+
+    While the service runs, verify, pack, export and backup work on a snapshot.
+
+    \b
+    Example
+      evenhand audit verify --config service.toml
+    """
+
+
+@contextlib.contextmanager
+def _ledger(settings: "Settings") -> "Iterator[tuple[Ledger, bool]]":
+    """(ledger, whether it is the ledger itself, and no snapshot of it)."""
+    from evenhand_service.ledger import SystemClock
+    from evenhand_service.server import is_read_only, ledger_or_snapshot
+
+    with ledger_or_snapshot(settings, SystemClock()) as (ledger, itself):
+        if not itself:
+            note = "The service is running; this is a snapshot of its ledger."
+            if is_read_only(settings):
+                note = "The ledger cannot be written here; this is a copy of it."
+            click.echo(note, err=True)
+        yield ledger, itself
+
+
+def _writable(settings: "Settings") -> "Ledger":
+    from evenhand_service.ledger import SystemClock
+    from evenhand_service.server import open_ledger
+
+    return open_ledger(settings, SystemClock())
+
+
+def _chosen(
+    settings: "Settings",
+    product: str | None,
+    start: datetime | None,
+    end: datetime | None,
+) -> "tuple[Product, Period]":
+    """The product and the days that the options name."""
+    from evenhand_service.audit_pack import Period
+
+    chosen = [one for one in settings.products if product in (None, one.name)]
+    if len(chosen) != 1:
+        names = ", ".join(one.name for one in settings.products)
+        raise InvalidInput(
+            f"product {product!r} names {len(chosen)} products, and exactly one is needed; the "
+            f"settings have {names}.",
+            hint="add --product NAME.",
+        )
+    first = 0.0 if start is None else start.replace(tzinfo=UTC).timestamp()
+    last = 1e12 if end is None else end.replace(tzinfo=UTC).timestamp()
+    return chosen[0], Period(first, last)
+
+
+@command.command("verify")
+@config_option
+@click.option(
+    "--head",
+    metavar="FILE",
+    type=click.Path(exists=True, path_type=Path),
+    help="A head that was published before.",
+)
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also open every sealed field, and recompute draws and acceptances.",
+)
+@click.option(
+    "--witness",
+    "witnesses",
+    metavar="PLACE",
+    multiple=True,
+    help="A witness's file, directory or URL, besides those of the settings; may be repeated.",
+)
+@json_options
+def verify_command(
+    settings: "Settings",
+    head: Path | None,
+    deep: bool,
+    witnesses: tuple[str, ...],
+    document: str | Path | None,
+) -> None:
+    """Find any edit, deletion, reordering or truncation of the ledger.
+
+    The witnesses of the settings are read; one that cannot be is told, and is no problem.
+    """
+    from evenhand.hypotheses.models import trusting
+    from evenhand_service.ledger import Invalid, SignedHead, verify
+    from evenhand_service.ledger.decision_draw import GAPS, has_gap
+    from evenhand_service.ledger.standalone_verifier import Problem
+    from evenhand_service.ledger.witness import read_entries
+
+    published = None if head is None else SignedHead.from_json(json.loads(head.read_text()))
+    witnessed = [entry for place in witnesses for entry in read_entries(place)]
+    for place in (str(one.get("path", one.get("url"))) for one in settings.witnesses):
+        try:
+            witnessed += read_entries(place)
+        except Invalid as error:
+            click.echo(f"A witness of the settings is not read: {error.sentence}", err=True)
+    trusted = [name for product in settings.products for name in product.trusted]
+    with _ledger(settings) as (ledger, itself), trusting(trusted):
+        verification = verify(ledger, published, deep, witnessed)
+        with ledger.store.reader.connect() as connection:
+            gap = has_gap(connection.execute(GAPS))
+    if gap:
+        what = "the ledger was restored or put back, and nobody has confirmed the gap"
+        found = (*verification.problems, Problem(verification.head.seq, what))
+        verification = replace(verification, problems=found)
+    figures = {
+        "ok": verification.ok,
+        "rows": verification.rows,
+        "head": asdict(verification.head),
+        "problems": [{"row": one.seq, "what": one.what} for one in verification.problems],
+        "deep": deep,
+        "snapshot": not itself,
+    }
+    if not emit(document, figures):
+        for problem in verification.problems[:100]:
+            click.echo(f"row {problem.seq}: {problem.what}")
+        click.echo(
+            f"{verification.rows:,} rows, head {verification.head.seq} {verification.head.hash}, "
+            f"{len(verification.problems)} problems"
+        )
+    if not verification.ok:
+        raise click.exceptions.Exit(1)
+
+
+@command.command("proof")
+@config_option
+@click.argument("key")
+@click.option(
+    "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="A new file."
+)
+def proof_command(settings: "Settings", key: str, out: Path) -> None:
+    """A proof for one applicant that the decision with this KEY is in the ledger."""
+    import os
+
+    from evenhand_service.ledger.merkle import proof_of_decision
+
+    with _ledger(settings) as (ledger, _):
+        proof = proof_of_decision(ledger, settings.institution, key)
+    handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(json.dumps(proof, indent=1, sort_keys=True) + "\n")
+    click.echo(f"Proof: {out}\nCheck it: python verifier.py --proof {out}")
+
+
+@command.command("pack")
+@config_option
+@period_options
+@out_folder_option
+@click.option(
+    "--reveal",
+    metavar="NAME",
+    help="Reveal the secrets of ended windows, in this person's name.",
+)
+@click.option(
+    "--with-problems",
+    is_flag=True,
+    help="Pack the chain of a ledger that does not verify, and sign the problems with it.",
+)
+def pack_command(
+    settings: "Settings",
+    product: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    out: Path,
+    reveal: str | None,
+    with_problems: bool,
+) -> None:
+    """Everything that an auditor needs, in one directory, with a verifier that needs no package.
+
+    The ledger is verified first, as by `verify --deep`; of one that does not verify nothing is
+    signed.
+    """
+    from evenhand.hypotheses.models import trusting
+    from evenhand_service.audit_pack import pack
+
+    trusted = [name for one in settings.products for name in one.trusted]
+    with _ledger(settings) as (ledger, itself), trusting(trusted):
+        if reveal is not None and not itself:
+            raise InvalidInput(
+                "secrets are revealed by the running service.", hint="POST /v1/windows/NAME/reveal."
+            )
+        chosen, period = _chosen(settings, product, start, end)
+        pack(ledger, chosen, period, out, reveal_by=reveal, with_problems=with_problems)
+    click.echo(
+        f"Pack: {out}\nVerify it: cd {out} && "
+        "python verifier.py ledger.jsonl --secrets secrets.json --head head.json --pack pack.json"
+    )
+
+
+@command.command("check-pack")
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--public-key", metavar="HEX", help="The ledger's key, from elsewhere.")
+def check_pack_command(directory: Path, public_key: str | None) -> None:
+    """Verify a pack with evenhand's own copy of the verifier, not the one that lies in it."""
+    from evenhand_service.ledger import standalone_verifier
+
+    words = [str(directory / "ledger.jsonl")]
+    for name in ("secrets", "head", "pack"):
+        words += [f"--{name}", str(directory / f"{name}.json")]
+    words += [] if public_key is None else ["--public-key", public_key]
+    try:
+        code = standalone_verifier.main(words)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise click.ClickException(
+            f"{directory} is no pack that can be read: {type(error).__name__}: {error}"
+        ) from error
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+@command.command("export")
+@config_option
+@period_options
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("obp", "dsjson", "parquet")),
+    required=True,
+    help="Whose format.",
+)
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The file to write.",
+)
+def export_command(
+    settings: "Settings",
+    product: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    kind: str,
+    out: Path,
+) -> None:
+    """Decisions with propensities for other tools: Open Bandit Pipeline (.npz), VW (dsjson),
+    Parquet.
+    """
+    from evenhand_service.audit_pack import export_decisions
+
+    chosen, period = _chosen(settings, product, start, end)
+    with _ledger(settings) as (ledger, _):
+        rows = (row for row in ledger.history(*chosen.names) if period.holds(row.at))
+        click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")
+
+
+@command.command("backup")
+@config_option
+@out_folder_option
+def backup_command(settings: "Settings", out: Path) -> None:
+    """A consistent copy with a signed head. The keyring is not in it: keep it elsewhere.
+
+    The ledger is verified first. One that does not verify is copied without a signed head (exit 1).
+    """
+    from evenhand_service.ledger import backup
+
+    with _ledger(settings) as (ledger, _):
+        click.echo(f"Backup: {backup(ledger, out)}")
+
+
+@command.command("restore")
+@config_option
+@by_option
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def restore_command(settings: "Settings", by: str, directory: Path) -> None:
+    """Put a backup in the place of a lost ledger.
+
+    It answers what it holds, and draws nothing until confirm-gap.
+    """
+    from evenhand_service.ledger import Keyring, SystemClock, restore
+    from evenhand_service.ledger.postgres import without_secrets
+
+    keyring = Keyring.from_source(settings.keyring)
+    restore(directory, settings.ledger, keyring=keyring, clock=SystemClock(), by=by)
+    click.echo(
+        f"Restored: {without_secrets(settings.ledger)}\n"
+        "It does not draw until you have looked into the gap: evenhand audit confirm-gap"
+    )
+
+
+@command.command("confirm-gap")
+@config_option
+@by_option
+@checked_option
+def confirm_gap_command(settings: "Settings", by: str, note: str) -> None:
+    """After a restore: what may be missing has been looked into; the ledger draws again."""
+    with _writable(settings) as ledger:
+        ledger.confirm_gap(by, note)
+    click.echo("Confirmed; the ledger draws again.")
+
+
+@command.command("confirm-clock")
+@config_option
+@by_option
+@checked_option
+def confirm_clock_command(settings: "Settings", by: str, note: str) -> None:
+    """After a clock error: the clock has been checked and is right. Restart the service then."""
+    with _writable(settings) as ledger:
+        ledger.confirm_clock(by, note)
+    click.echo("Confirmed; rows are dated by this clock again.")
+
+
+@command.command("plan-windows")
+@config_option
+@by_option
+@click.option("--days", metavar="D", type=float, required=True, help="Days in a window.")
+@why_option
+def plan_windows_command(settings: "Settings", by: str, days: float, note: str) -> None:
+    """Change the length of windows, from the end of the present one on."""
+    with _writable(settings) as ledger:
+        plan = ledger.plan_windows(days * 86400.0, by, note)
+    begins = datetime.fromtimestamp(plan.origin, UTC).isoformat(timespec="seconds")
+    click.echo(f"Windows of {days:g} days begin at {begins}; now set window_days = {days:g}.")
+
+
+@command.command("rotate-root")
+@config_option
+@by_option
+@why_option
+@click.option(
+    "--replicas-restarted",
+    is_flag=True,
+    help="Every replica has been restarted with the new root in its keyring; PostgreSQL only.",
+)
+def rotate_root_command(settings: "Settings", by: str, note: str, replicas_restarted: bool) -> None:
+    """Take up a new root key: the first call adds one to the keyring's file, the second uses it.
+
+    In between, give the file to every replica and restart them: a replica without the new root
+    stops when it is taken up. With PostgreSQL the second call asks you to say that you have done
+    so. Old windows keep their root.
+    """
+    import os
+
+    from evenhand_service.server import open_keyring
+
+    is_file = not settings.keyring.startswith(("env:", "command:"))
+    path = Path(settings.keyring)
+    made = path.with_name(path.name + ".new")
+    with _writable(settings) as ledger:
+        keyring = ledger.keyring
+        if keyring.active + 1 < keyring.roots:
+            if "://" in settings.ledger and not replicas_restarted:
+                raise InvalidInput(
+                    f"root {keyring.active + 1} is in the keyring and not yet taken up; replicas "
+                    "that were not restarted since do not hold it, and would stop.",
+                    hint="give the keyring to every replica, restart them, and add "
+                    "--replicas-restarted.",
+                )
+            people = ledger.rotate_root(by, note)
+            click.echo(f"Root {keyring.active} is active; {people:,} keys wrapped anew.")
+            if is_file:  # from now on this file lets no older root seal anything
+                keyring.save(made)
+                os.replace(made, path)
+                click.echo(f"{path} says so too: give it to every replica.")
+            click.echo("Restart every replica before the next rotation.")
+            return
+    if not is_file:
+        raise InvalidInput(
+            "the keyring holds no newer root, and it is no file to which one could be added.",
+            hint='add one to the JSON that the source gives: {"root": "...", "newer": ["..."]}.',
+        )
+    open_keyring(settings).with_new_root().save(made)
+    os.replace(made, path)
+    again = "run again with --replicas-restarted" if "://" in settings.ledger else "run again"
+    click.echo(f"A new root is in {path}. Give it to every replica, restart them, and {again}.")

@@ -1,0 +1,638 @@
+"""Deciding: which policy is active for each product, and how an application becomes an answer.
+
+    active policy -> terms (probability, audit weight) -> the ledger draws and writes -> answer
+
+A policy is loaded only if its signature verifies. Requests that come in together share a commit.
+Terms rest on a basis: the newest rows that changed what decides and who may ask. If another replica
+has changed it by the time of the transaction, nothing is drawn, and new terms are made.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import Context
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from evenhand.canonical import canonical, text_literal
+from evenhand.errors import EvenhandError, InvalidInput
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
+from evenhand.policies import Mixture
+from evenhand_service.keys import LedgerKeys
+from evenhand_service.ledger import (
+    Answer,
+    Application,
+    Basis,
+    Damaged,
+    Drawn,
+    DrawRequest,
+    Invalid,
+    Ledger,
+    LedgerUnavailable,
+    Mode,
+    NotFound,
+    PolicyRecord,
+    Refusal,
+    Switched,
+    Terms,
+)
+from evenhand_service.ledger.refusals import DatabaseAway
+from evenhand_service.problems import InvalidFeature
+from evenhand_service.schemas import AnyDecisionRequest, FastDecisionRequest
+from evenhand_service.settings import Product
+
+Action = Literal["kill", "revive", "rollback", "shadow", "live"]
+Answers = list[Answer | Refusal]
+Given = Sequence[float | bool | str | None] | Mapping[str, float | bool | str | None]
+Waiting = tuple[Sequence[DrawRequest], "asyncio.Future[Answers]"]
+"""The questions of one request, and where its answers are awaited."""
+
+LONGEST_WAIT = 0.05
+"""Seconds that a request waits at most for others to share its commit."""
+QUIET_TURNS = 4
+"""Turns of the event loop without a new request after which a group is complete. From the last
+byte of a request to the decider it takes at most so many turns.
+"""
+
+
+TRIES = 20
+"""How often terms are made anew for one request, while others switch what decides."""
+REFRESH_LIMIT = 30.0
+"""Seconds after which a replica that could not look at the ledger refuses to decide."""
+
+
+def render(drawn: Drawn) -> bytes:
+    """Return the answer to an application, as it is sent and stored.
+
+    Parameters
+    ----------
+    drawn : Drawn
+        The decision.
+
+    Returns
+    -------
+    bytes
+        Canonical JSON. `act` is false in shadow mode: the decision is recorded, and the caller's
+        own one stands.
+
+    Examples
+    --------
+    >>> drawn = Drawn(7, 1.5, "bank", "k1", "p1", "loan", "w0", 0.25, 0.5, True, "ab", 2, 0.1,
+    ...               False, True, "live")
+    >>> print(render(drawn).decode())
+    {"accept":true,"act":true,"at":1.5,...,"propensity":0.5,"row":7,"window":"w0"}
+    """
+    mode = drawn.mode
+    flag = ("false", "true")
+    # written out: 2.5 us, where `canonical` of the whole answer takes 6; a test compares the two
+    return (
+        f'{{"accept":{flag[drawn.accept]},"act":{flag[mode != "shadow"]},'
+        f'"at":{canonical(drawn.at)},"audit":{flag[drawn.audit]},"epoch":{drawn.epoch},'
+        f'"key":{text_literal(drawn.key)},"mode":"{mode}","policy":{text_literal(drawn.policy)},'
+        f'"propensity":{canonical(drawn.propensity)},"row":{drawn.seq},'
+        f'"window":{text_literal(drawn.window)}}}'
+    ).encode()
+
+
+@dataclass(frozen=True)
+class ActivePolicy:
+    """The policy that decides about a product, loaded, with its mode and the reason for it."""
+
+    policy: PolicyRecord
+    mixture: Mixture
+    mode: Mode
+    reason: str
+
+    @cached_property
+    def audit_weight(self) -> float:
+        """The weight of accepting everybody, whoever it is."""
+        return self.mixture.weight_of(ACCEPT_ALL)
+
+    @property
+    def learned_weight(self) -> float:
+        """The weight of the rules that are no constants."""
+        return max(1.0 - self.audit_weight - self.mixture.weight_of(REJECT_ALL), 0.0)
+
+
+def verified_mixture(
+    policy: PolicyRecord, public_key: str, ledger: Ledger | None = None, trusted: Sequence[str] = ()
+) -> Mixture:
+    """The mixture of a policy whose record is signed by the ledger's key; else Damaged.
+
+    `ledger`: where its fitted models are, if it has some.
+    """
+    if policy.signature != policy.signature.lower():
+        raise Damaged("the signature is not written as it was made.")  # capitals: another record
+    policy.verify(public_key)
+    if ledger is None:
+        return policy_from_json(policy.document)
+    return stored_mixture(ledger, policy, trusted)
+
+
+def stored_mixture(ledger: Ledger, policy: PolicyRecord, trusted: Sequence[str] = ()) -> Mixture:
+    """The mixture of a policy, its fitted models read from the ledger by their hashes."""
+    known = _MIXTURES.get(policy.id)  # the id is the hash of the document
+    if known is None:
+        models = ledger.models(policy.document)
+        known = policy_from_json(policy.document, models=models, trusted=trusted)
+        if models:
+            _MIXTURES[policy.id] = known
+            while len(_MIXTURES) > MOST_LOADED:
+                _MIXTURES.pop(next(iter(_MIXTURES)), None)
+    return known
+
+
+MOST_LOADED = 32
+_MIXTURES: dict[str, Mixture] = {}
+"""Policies whose models have been loaded, the oldest first."""
+
+
+def certified_policies(ledger: Ledger, product: Product) -> list[str]:
+    """The ids of the policies that were certified, oldest first."""
+    rows = ledger.certificates(*product.names)
+    status = {row.epoch: row.document.get("status") for row in rows}
+    certified = (
+        policy.id
+        for policy in ledger.policies(*product.names)
+        if policy.in_lineage and status.get(policy.epoch) == "certified"
+    )
+    return list(dict.fromkeys(certified))
+
+
+@dataclass
+class GroupCommit:
+    """One job of the ledger for many requests, on one event loop.
+
+    A commit costs the same for one decision as for sixty. So a job is submitted when the ledger is
+    idle and the event loop has brought no new request for QUIET_TURNS turns; somebody who comes
+    alone waits for a fraction of a millisecond, and nobody longer than LONGEST_WAIT.
+    """
+
+    ledger: Ledger
+    _ready: list[Waiting] = field(default_factory=list)
+    _timer: asyncio.TimerHandle | None = None
+    _busy: int = 0
+    _jobs: "set[asyncio.Task[None]]" = field(default_factory=set)
+    _watching: bool = False
+
+    async def decide(self, questions: Sequence[DrawRequest]) -> Answers:
+        """The answers, which are durable when this returns."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answers] = loop.create_future()
+        self._ready.append((questions, future))
+        if self._timer is None:
+            self._timer = loop.call_later(LONGEST_WAIT, self._submit)
+        self._watch()
+        return await future
+
+    def _watch(self) -> None:
+        if self._ready and not self._watching:
+            self._watching = True
+            asyncio.get_running_loop().call_soon(self._turn, len(self._ready), 0)
+
+    def _turn(self, ready_before: int, quiet: int) -> None:
+        ready = len(self._ready)
+        quiet = quiet + 1 if ready == ready_before else 0
+        if quiet < QUIET_TURNS:
+            asyncio.get_running_loop().call_soon(self._turn, ready, quiet)
+            return
+        self._watching = False
+        if not self._busy:  # otherwise they are submitted when the ledger is done
+            self._submit()
+
+    def _submit(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        group = self._ready
+        self._ready = []
+        if group:
+            self._busy += 1
+            job = asyncio.get_running_loop().create_task(self._answer(group))
+            self._jobs.add(job)  # the event loop itself holds no strong reference
+            job.add_done_callback(self._jobs.discard)
+
+    async def _answer(self, group: list[Waiting]) -> None:
+        groups = [group]
+        try:
+            while groups:
+                group = groups.pop()
+                questions = [question for asked, _ in group for question in asked]
+                try:
+                    answers = iter(await self.ledger.decide_async(questions))
+                except Exception as error:  # noqa: BLE001 - whoever waits must be told
+                    # one by one, so that nobody suffers for another
+                    if len(group) > 1 and not isinstance(error, DatabaseAway):
+                        groups += [[one] for one in reversed(group)]
+                        continue
+                    for _, future in group:
+                        if not future.done():
+                            future.set_exception(error)
+                    continue
+                for asked, future in group:
+                    part = list(itertools.islice(answers, len(asked)))
+                    if not future.done():  # the client may have gone
+                        future.set_result(part)
+        finally:
+            for _, future in itertools.chain(group, *groups):
+                future.cancel()  # nobody is left waiting, however this ended
+            self._busy -= 1
+            self._watch()
+
+
+class Decider:
+    """Decides about the applications of every product, and switches what is active.
+
+    A decision is drawn by the policy, and in the mode, that is active inside its transaction.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where decisions are written.
+    products : sequence of Product
+        What is decided about.
+    keys : LedgerKeys, optional
+        The API keys, which change with the basis too.
+    refresh_limit : float
+        Seconds after which a decider that could not look at the ledger refuses.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        products: Sequence[Product],
+        keys: LedgerKeys | None = None,
+        refresh_limit: float = REFRESH_LIMIT,
+    ) -> None:
+        self.ledger = ledger
+        self.keys = keys
+        self.refresh_limit = refresh_limit
+        self.products = {product.names: product for product in products}
+        self._active: dict[tuple[str, str], ActivePolicy] = {}
+        self._commits = GroupCommit(ledger)
+        self._basis = Basis(-1, -1)
+        self._looked = -math.inf
+        self._looking = threading.Lock()
+        self._turn = asyncio.Lock()
+        self._next_look: asyncio.Task[None] | None = None
+
+    def product(self, tenant: str, name: str) -> Product:
+        """The product; NotFound names those that there are."""
+        if (tenant, name) not in self.products:
+            mine = ", ".join(sorted(name for _, name in self.products))
+            raise NotFound("there is no such product.", hint=f"the products are: {mine}.")
+        return self.products[tenant, name]
+
+    # which policy is active
+
+    @property
+    def refresh_age(self) -> float:
+        """Seconds since the ledger was last asked what decides, and who may ask."""
+        return time.monotonic() - self._looked
+
+    @property
+    def basis(self) -> Basis:
+        """The newest rows that are known here to have changed what decides, and who may ask."""
+        return self._basis
+
+    def keep_up(self) -> None:
+        """Ask the ledger whether anything has changed, and take it up; blocks."""
+        with self._looking:
+            began = time.monotonic()
+            # read before what it stands for: at worst terms rest on too old a basis, and are made
+            # anew
+            basis = self.ledger.basis()
+            if self.keys is not None and basis.keys != self._basis.keys:
+                self.keys.refresh()
+            if basis.switched != self._basis.switched:
+                for product in self.products.values():
+                    self.refresh(product)
+            self._basis = basis
+            self._looked = began
+
+    async def current(self) -> None:
+        """As `keep_up`; those who wait share a look at the ledger that begins after they came."""
+        if self.ledger.store.path is not None and self.ledger.basis() == self._basis:
+            self._looked = time.monotonic()
+            return  # this process alone writes, and knows
+        if self._next_look is None:
+            # it is nobody's own: what it writes is not asked for by the key of whoever came first
+            self._next_look = asyncio.create_task(self._look(), context=Context())
+        await asyncio.shield(self._next_look)
+
+    async def _look(self) -> None:
+        async with self._turn:  # the look that is on its way may have begun too early
+            self._next_look = None
+            await asyncio.to_thread(self.keep_up)
+
+    def active(self, product: Product) -> ActivePolicy:
+        """The policy that decides now."""
+        known = self._active.get((product.tenant, product.name))
+        return self.refresh(product) if known is None else known
+
+    def refresh(self, product: Product) -> ActivePolicy:
+        """Look up what the ledger says is active, and decide by it from now on.
+
+        If that policy does not verify, the last certified one that does takes its place; else the
+        constant of the settings.
+        """
+        on_record = self.ledger.active(*product.names)
+        mode: Mode = "live" if on_record is None else on_record.mode
+
+        def candidates() -> Iterator[tuple[PolicyRecord, Mode, str]]:
+            if on_record is not None:
+                yield on_record.policy, mode, on_record.reason
+            certified = certified_policies(self.ledger, product)
+            for policy in reversed(self.ledger.policies(*product.names)):
+                if policy.in_lineage and policy.id in certified:
+                    yield policy, mode, "fall-back: the newest policy does not verify"
+            constant = self.constants(product)[product.fallback]
+            yield constant, "killed", "fall-back: no policy verifies"
+
+        for policy, its_mode, reason in candidates():
+            with contextlib.suppress(EvenhandError):
+                mixture = verified_mixture(
+                    policy, self.ledger.keyring.public_key, self.ledger, product.trusted
+                )
+                active = ActivePolicy(policy, mixture, its_mode, reason)
+                self._active[product.names] = active
+                return active
+        raise Damaged(
+            "not even the constant of the settings verifies.",
+            hint="verify the ledger, and its key.",
+        )
+
+    def constants(self, product: Product) -> dict[str, PolicyRecord]:
+        """The policies that accept and reject everybody, registered if they are not yet."""
+        registered = [p for p in self.ledger.policies(*product.names) if not p.in_lineage]
+        known = {str(policy.info.get("constant")): policy for policy in registered}
+        for constant, rule in (("accept", ACCEPT_ALL), ("reject", REJECT_ALL)):
+            if constant not in known:
+                document = Mixture((rule,), (1.0,), product.group_use).to_json()
+                known[constant] = self.ledger.register(
+                    *product.names, document, {"constant": constant}
+                )
+        return known
+
+    def operate(
+        self,
+        product: Product,
+        action: Action,
+        *,
+        by: str,
+        note: str = "",
+        policy: str | None = None,
+        constant: str | None = None,
+    ) -> ActivePolicy:
+        """Switch what decides, on record before it takes effect.
+
+        kill: a constant (`constant`, or the product's fallback) decides until "revive". rollback:
+        the certified `policy` decides, or the last one before the present. shadow: decisions are
+        recorded and not acted upon until "live".
+        """
+        if action == "kill":
+            policy = self.constants(product)[constant or product.fallback].id
+        elif action == "rollback":
+            certified = certified_policies(self.ledger, product)
+            present = self.active(product).policy.id
+            policy = policy or next((id for id in reversed(certified) if id != present), None)
+            if policy not in certified:
+                raise Invalid(
+                    "the policy named for the rollback is none of this product's policies "
+                    "that were certified.",
+                    hint="GET /v1/policies lists them.",
+                )
+        else:
+            policy = None
+        self.ledger.operate(*product.names, action, by, note, policy)
+        self.keep_up()
+        return self.active(product)
+
+    # deciding
+
+    async def decide(
+        self,
+        tenant: str,
+        asked: Sequence[AnyDecisionRequest],
+        still_allowed: Callable[[], None] = lambda: None,
+    ) -> list[Answer | EvenhandError]:
+        """An answer or a refusal for each application, in their order.
+
+        `still_allowed` raises if the caller may not ask any more; it is asked whenever terms are
+        made.
+        """
+        if self.refresh_age > self.refresh_limit:
+            try:
+                await self.current()
+            except Exception as error:
+                raise LedgerUnavailable(
+                    f"for {self.refresh_age:.0f} s this replica could not see what decides; "
+                    f"after {self.refresh_limit:g} s it refuses.",
+                    hint="ask another replica, and look at the database and the log.",
+                ) from error
+        answers: dict[int, Answer | EvenhandError] = {}
+        waiting: Sequence[int] = range(len(asked))
+        for _ in range(TRIES):
+            part = [asked[place] for place in waiting] if answers else asked
+            chosen = [self.products.get((tenant, name)) for name in {one.product for one in part}]
+            if any(product is not None and product.schema is not None for product in chosen):
+                prepared = await asyncio.to_thread(self.prepare, tenant, part)  # models take time
+            else:
+                prepared = self.prepare(tenant, part)
+            if all(isinstance(one, EvenhandError) for one in prepared):
+                await self.current()  # no transaction will ask
+            still_allowed()
+            found = await self._answers(prepared)
+            switched = any(isinstance(one, Switched) for one in found)
+            if not (answers or switched):  # as it mostly is
+                return found
+            answers |= dict(zip(waiting, found, strict=True))
+            waiting = [p for p in waiting if isinstance(answers[p], Switched)]
+            if not waiting:
+                break
+            await self.current()
+        return [answers[place] for place in range(len(asked))]
+
+    async def _answers(
+        self, prepared: list[DrawRequest | EvenhandError]
+    ) -> list[Answer | EvenhandError]:
+        sound = [one for one in prepared if not isinstance(one, EvenhandError)]
+        found = await self._commits.decide(sound) if sound else []
+        if len(sound) == len(prepared):
+            return list(found)
+        answers = iter(found)
+        return [one if isinstance(one, EvenhandError) else next(answers) for one in prepared]
+
+    def prepare(
+        self, tenant: str, asked: Sequence[AnyDecisionRequest]
+    ) -> list[DrawRequest | EvenhandError]:
+        """Each application with its terms, or why it is refused.
+
+        The policy of a product is asked once about all people of the batch; the probability of
+        one does not depend on the others by a single bit.
+        """
+        prepared: list[Any] = []
+        basis = self._basis
+        places: dict[str, list[int]] = {}
+        for place, one in enumerate(asked):
+            try:
+                prepared.append(_application(self.product(tenant, one.product), one))
+                places.setdefault(one.product, []).append(place)
+            except EvenhandError as refusal:
+                prepared.append(refusal)
+        for name, rows in places.items():
+            product = self.products[tenant, name]
+            active = self.active(product)
+            people = [prepared[row] for row in rows]
+            features = np.array([person.features for person in people], dtype=np.float64)
+            by_group = product.group_use == "decide"
+            group = np.array([one.group for one in people], dtype=object) if by_group else None
+            try:
+                chances = active.mixture.acceptance_of_checked(features, group).tolist()
+            except EvenhandError as refusal:  # a model that cannot deal with somebody
+                if len(rows) > 1:  # one by one, so that nobody suffers for another
+                    for row in rows:
+                        (prepared[row],) = self.prepare(tenant, [asked[row]])
+                else:
+                    prepared[rows[0]] = refusal
+                continue
+            policy = active.policy
+            audit = active.audit_weight
+            # people with the same probability share their terms, and what the ledger makes of them
+            shared: dict[float, Terms] = {}
+            for row, chance in zip(rows, chances, strict=True):
+                terms = shared.get(chance)
+                if terms is None:
+                    terms = shared[chance] = Terms(
+                        policy.id, chance, min(audit, chance), policy.epoch, active.mode, basis
+                    )
+                prepared[row] = (prepared[row], terms)
+        return prepared
+
+
+def _application(product: Product, asked: AnyDecisionRequest) -> Application:
+    if (
+        type(asked) is FastDecisionRequest  # `is_valid`, so its names and numbers have been checked
+        and product.schema is None
+        and product.group_use != "decide"
+        and not product.prices_per_person
+        and len(asked.features) == len(product.features)
+    ):
+        return Application.unchecked(
+            product.tenant, asked.key, asked.person, product.name, asked.features, asked.group
+        )
+    if product.group_use == "decide" and asked.group not in (product.groups or ()):
+        raise Invalid(
+            "group is missing or none of the product's groups, but this product decides by group.",
+            hint="send one of the groups of the settings.",
+        )
+    features = encoded(product, asked.features)
+    prices = asked.prices
+    if product.prices_per_person != (prices is not None):
+        raise Invalid(
+            f"prices must {'' if product.prices_per_person else 'not '}be given for this product.",
+            hint="prices per person are given for everybody or for nobody.",
+        )
+    most = product.price_false_accept + product.price_false_reject
+    if prices is not None and prices.false_accept + prices.false_reject > most:
+        raise Invalid(
+            f"the two prices sum to more than the preset bound {most:g}.",
+            hint="raise it in the settings.",
+        )
+    priced = None if prices is None else (prices.false_accept, prices.false_reject)
+    return Application(
+        product.tenant, asked.key, asked.person, asked.product, features, asked.group, priced
+    )
+
+
+_NUMBERS = frozenset({int, float})
+
+
+def encoded(product: Product, given: Given) -> list[float]:
+    """Put the features of a person in order, check them, and encode them as numbers.
+
+    Parameters
+    ----------
+    product : Product
+        The product; its schema says what each feature may hold.
+    given : list or dict
+        The values in the order of the features, or by name.
+
+    Returns
+    -------
+    list of float
+        Finite numbers.
+
+    Raises
+    ------
+    Invalid
+        If a feature is missing, unknown or not what it may be; the message names it.
+
+    Examples
+    --------
+    >>> loan = Product("bank", "loan", ("score", "income"))
+    >>> encoded(loan, {"income": 30.5, "score": 2})
+    [2.0, 30.5]
+    >>> encoded(loan, {"income": "high", "score": 2})
+    Traceback (most recent call last):
+        ...
+    evenhand_service.problems.InvalidFeature: feature 'income' is a text; it must be a number. ...
+    """
+    names = product.features
+    by_name = isinstance(given, Mapping)
+    numbers = isinstance(given, list) and _NUMBERS.issuperset(map(type, given))
+    if product.schema is None and numbers and len(given) == len(names):  # as it mostly comes
+        return list(map(float, given))  # type: ignore[arg-type]
+    if product.schema is None:
+        for place, value in given.items() if isinstance(given, Mapping) else enumerate(given):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                kind = {str: "a text", bool: "true or false"}.get(type(value), "null")
+                which = place if isinstance(place, str) else names[min(place, len(names) - 1)]
+                raise InvalidFeature(
+                    f"feature {which!r} is {kind}",
+                    requirement="it must be a number",
+                    hint="the settings describe features that hold anything else.",
+                    field=f"features.{place}",
+                )
+    values = _in_order(names, given)
+    if product.schema is None:
+        return [float(value) for value in values]  # type: ignore[arg-type]
+    row: list[float] = []
+    for place, (column, value) in enumerate(zip(product.schema.columns, values, strict=True)):
+        try:
+            row += column.encode([value])[0].tolist()
+        except InvalidInput as error:
+            raise InvalidFeature(
+                f"feature {column.name!r} is {error.value}",
+                requirement=error.requirement or column.describe(),
+                hint=f"the settings declare {column.describe()}.",
+                field=f"features.{column.name if by_name else place}",
+            ) from error
+    return row
+
+
+def _in_order(names: Sequence[str], given: Given) -> Sequence[float | bool | str | None]:
+    """The values in the order of the features, each of them given once."""
+    if isinstance(given, Mapping):
+        lacking = [name for name in names if name not in given]
+        strange = [name for name in given if name not in names]
+        if lacking or strange:
+            which = f"lacks {lacking[0]!r}" if lacking else f"has the unknown {strange[0][:60]!r}"
+            raise Invalid(
+                f"features does not name the product's features: it {which}.",
+                hint=f"they are {', '.join(names)}.",
+            )
+        return [given[name] for name in names]
+    if len(given) != len(names):
+        raise Invalid(
+            f"features has {len(given)} values; this product has {len(names)} features.",
+            hint=f"send {', '.join(names)}, in this order or by name.",
+        )
+    return given

@@ -1,0 +1,788 @@
+"""What is done with a whole ledger: verify it, recompute it, export it, back it up, restore it.
+
+Verification looks at every row of the chain, its lookup columns, the sealed fields beside it, the
+head, and an anchor. An edit changes a hash; a deletion or a reordering leaves a hole or breaks a
+link; a truncation is seen by the head, and if the head was rewritten too, by any signed head that
+was published before.
+
+A backup is a consistent copy of the database (PostgreSQL: by pg_dump) and a signed head. It does
+not hold the keyring: whoever has both can predict draws. A restored ledger may be missing decisions
+that were answered after the backup, so it refuses to draw until an operator confirms the gap.
+Erasures after the backup must be repeated; the keys of those people are still in it.
+"""
+
+import base64
+import json
+import math
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evenhand.canonical import canonical, number_literal
+from evenhand.contracts import Json
+from evenhand.errors import EvenhandError
+from evenhand.hypotheses import policy_from_json
+from evenhand.randomness import KeyedHash, keyed_uniform
+from evenhand_service.ledger import postgres
+from evenhand_service.ledger.chain import (
+    Head,
+    SignedHead,
+    Stored,
+    chain_rows,
+    link,
+    lookup_values,
+    personal_rows,
+    read_head,
+    read_head_seal,
+)
+from evenhand_service.ledger.decision_draw import person_digest, text_agrees
+from evenhand_service.ledger.guard import Clock
+from evenhand_service.ledger.keyring import Keyring, fingerprint, open_fields, open_row
+from evenhand_service.ledger.ledger import Ledger
+from evenhand_service.ledger.merkle import MerkleFrontier
+from evenhand_service.ledger.publishing import PolicyRecord
+from evenhand_service.ledger.refusals import Damaged, Invalid
+from evenhand_service.ledger.standalone_verifier import (
+    FORMAT,
+    GENESIS,
+    PREFIX,
+    Lineages,
+    Models,
+    Problem,
+    Windows,
+    check_root,
+)
+
+TOGETHER = 1000
+"""People about whom a policy is asked at once."""
+FIELDS = ("who", "features", "group", "reply")
+DATABASE = "ledger.sqlite"
+ANCHOR = "head.json"
+_decode = json.JSONDecoder().raw_decode
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` found.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows were checked.
+    head : Head
+        The end of the chain.
+    problems : tuple of Problem
+        The laws that are broken, with their rows.
+
+    Examples
+    --------
+    >>> Verification(1, Head(1, "6f" * 32, 0.0), (Problem(1, "its hash is wrong"),)).ok
+    False
+    """
+
+    rows: int
+    head: Head
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every law holds on every row."""
+        return not self.problems
+
+
+def verify(
+    ledger: Ledger,
+    anchor: SignedHead | None = None,
+    deep: bool = False,
+    witnessed: Sequence[Json] = (),
+) -> Verification:
+    """Check every row of a ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    anchor : SignedHead, optional
+        A head that was published before: the chain must still hold it.
+    deep : bool
+        Whether to open what is sealed, compare it with what was committed to, and compute every
+        draw and every acceptance again.
+    witnessed : sequence of dict
+        What witnesses keep (`evenhand_service.ledger.witness.read_entries`): the first row that
+        differs from it is named.
+
+    Returns
+    -------
+    Verification
+        What is wrong; see `Verification.ok`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand_service.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     verify(ledger, anchor=ledger.signed_head(), deep=True).ok
+    True
+    """
+    with ledger.store.reader.connect() as connection, connection.begin():
+        checks = _Checks(ledger, personal_rows(connection, keys=deep), deep)
+        head = read_head(connection)
+        seal = read_head_seal(connection)
+        seen = _Seen(ledger, witnessed, checks.refuse)
+        # whatever was put into a row, the walk along the chain goes on
+        for seq, kind, row in chain_rows(connection):
+            try:
+                checks.row(seq, kind, row)
+            except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+                checks.refuse(seq, "its content is not one that this ledger writes")
+                checks.seq = seq
+            seen.row(seq, checks.previous)
+            if anchor is not None and seq == anchor.head.seq:
+                checks.anchored = checks.previous.hex() == anchor.head.hash
+        checks.end(head, seal)
+        seen.end(checks.seq)
+    if anchor is not None:
+        try:
+            anchor.verify(ledger.keyring.public_key)
+        except Damaged as damage:
+            checks.refuse(anchor.head.seq, str(damage))
+        if anchor.ledger != ledger.id:
+            checks.refuse(anchor.head.seq, "the published head belongs to another ledger")
+        if not checks.anchored:
+            what = "the published head is not in the chain: it was truncated or rewritten"
+            checks.refuse(anchor.head.seq, what)
+    return Verification(checks.rows, head, tuple(checks.problems))
+
+
+class _Checks:
+    """The laws of the chain, row by row: where the walk stands, and what it has seen."""
+
+    def __init__(self, ledger: Ledger, personal: Iterator[Stored], deep: bool) -> None:
+        self.keyring = ledger.keyring
+        self.personal = personal
+        self.deep = _Recomputed(ledger, self.refuse) if deep else None
+        self.next_personal = next(personal, None)
+        self.previous = GENESIS
+        self.seq = 0
+        self.at = float("-inf")
+        self.rows = 0
+        self.lineages = Lineages()
+        self.windows = Windows()
+        self.models = Models()
+        self.emptied: set[int] = set()
+        self.erased: set[int] = set()
+        self.problems: list[Problem] = []
+        self.anchored = False
+
+    def refuse(self, seq: int, what: str) -> None:
+        self.problems.append(Problem(seq, what))
+
+    def row(self, seq: int, kind: str, row: Stored) -> None:
+        """A row of the chain: its place, its hash, its columns, then the laws of its kind."""
+        self.rows += 1
+        at = row[1]
+        text = row[-2]
+        stored = bytes(row[-1])
+        if seq != self.seq + 1:
+            self.refuse(seq, f"row {self.seq + 1} was expected here")
+        if at < self.at:
+            self.refuse(seq, "its time is before that of the row before")
+        if link(self.previous, seq, kind, at, text) != stored:
+            self.refuse(seq, "its hash is not that of its content")
+        self.previous = stored
+        self.seq = seq
+        self.at = at
+        # most rows are decisions, and most of them are as they should be
+        personal = None if kind != "decision" or self.deep else self.next_personal
+        if (
+            personal is not None
+            and personal[0] == seq
+            and personal[1] is not None
+            and text_agrees(text, row[2:-2], fingerprint(personal[1]))
+        ):
+            self.next_personal = next(self.personal, None)
+            return
+        body, end = _decode(text)
+        if end != len(text):
+            raise ValueError("there is more than one document.")
+        if row[2:-2] != lookup_values(kind, body):
+            self.refuse(seq, "its columns are not what its body says")
+        self.laws(seq, kind, body)
+
+    def laws(self, seq: int, kind: str, body: Json) -> None:
+        """The laws of the kinds that have some."""
+        broken: Iterable[str] = ()
+        if "sealed" in body:
+            self.sealed(seq, body)
+        elif kind == "erasure":
+            self.erased.update(body["rows"])
+        elif kind == "policy":
+            try:
+                PolicyRecord.from_body(seq, body).verify(self.keyring.public_key)
+            except Damaged:
+                self.refuse(seq, "the signature of the policy does not verify")
+            broken = (*self.lineages.policy(body), *self.models.document(body["policy"]))
+            if self.deep is not None:
+                self.deep.policies[body["id"]] = body["policy"]
+        elif kind == "checkpoint":
+            held = self.models.document(body["checkpoint"])
+            broken = (*self.lineages.checkpoint(seq, body), *held)
+        elif kind == "model":
+            broken = self.models.model(body)
+        elif kind == "window":
+            broken = self.windows.window(body)
+        elif kind == "event":
+            broken = self.windows.event(body)
+        for what in broken:
+            self.refuse(seq, what)
+
+    def sealed(self, seq: int, body: Json) -> None:
+        """The sealed fields beside a row."""
+        while self.next_personal is not None and self.next_personal[0] < seq:
+            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
+            self.next_personal = next(self.personal, None)
+        if self.next_personal is None or self.next_personal[0] != seq:
+            self.refuse(seq, "its sealed fields are missing")
+            return
+        _, sealed, wrapped, lookup = self.next_personal
+        self.next_personal = next(self.personal, None)
+        if sealed is None:
+            self.emptied.add(seq)
+            if self.deep is not None and "u" in body:
+                self.deep.flags(seq, body)
+        elif fingerprint(sealed) != body["sealed"]:
+            self.refuse(seq, "its sealed fields have been changed")
+        elif self.deep is not None:
+            try:
+                key = self.keyring.unwrap(wrapped or b"", bytes(lookup or b""))
+                opened = open_fields(key, sealed)
+            except Damaged as damage:
+                self.refuse(seq, str(damage))
+                return
+            for name in opened.mismatches(body["commit"]):
+                self.refuse(seq, f"its sealed {name} is not what was committed to")
+            if "u" in body:
+                person = person_digest(self.keyring, body["tenant"], opened.fields["who"]["person"])
+                if bytes(lookup or b"") != person:
+                    what = "its person is not found by name: people.lookup was changed"
+                    self.refuse(seq, f"{what}, so an erasure would delete nothing")
+                self.deep.flags(seq, body)
+                self.deep.draw(seq, body, opened.fields)
+
+    def end(self, head: Head, seal: bytes) -> None:
+        """The head is the last row and was written with the keyring, and nothing is left over."""
+        if self.deep is not None:
+            self.deep.end()
+        if (head.seq, head.hash) != (self.seq, self.previous.hex()):
+            self.refuse(self.seq, f"the chain ends here, but its head is row {head.seq}")
+        for seq, what in self.lineages.end():
+            self.refuse(seq, what)
+        for seq in sorted(self.emptied ^ self.erased):
+            what = "its sealed fields are empty without an erasure, or the other way round"
+            self.refuse(seq, what)
+        if self.next_personal is not None:
+            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
+        if not self.keyring.sealed_head(head.seq, bytes.fromhex(head.hash), seal):
+            what = "the head was not written by the holder of the keyring"
+            self.refuse(head.seq, f"{what}: the end was cut off or added")
+
+
+class _Seen:
+    """What witnesses saw, compared with the chain row by row."""
+
+    def __init__(
+        self, ledger: Ledger, entries: Sequence[Json], refuse: Callable[[int, str], None]
+    ) -> None:
+        self.refuse = refuse
+        # rows that a restore lost are on record: what a witness saw of them is no surprise
+        restored = [event for event in ledger.events() if event.action == "restored"]
+        self._lost = [(event.at, int(event.info.get("head", 0))) for event in restored]
+        self.heads: dict[int, str] = {}
+        self.roots: dict[int, bytes] = {}
+        self.prefixes: dict[int, bytes] = {}
+        self.differs = False
+        self.good = 0
+        key = ledger.keyring.public_key
+        for entry in entries:
+            try:
+                if "hash" in entry:
+                    head = SignedHead.from_json(entry)
+                    head.verify(key)
+                    if head.ledger != ledger.id:
+                        raise Damaged("it is a head of another ledger")
+                    known = self._known(head.head.at)
+                    if head.head.seq <= known:
+                        self.heads[head.head.seq] = head.head.hash
+                    hashes = base64.b64decode(entry.get("rows", ""))
+                    for i in range(len(hashes) // PREFIX):
+                        place = slice(i * PREFIX, (i + 1) * PREFIX)
+                        if entry["after"] + 1 + i <= known:
+                            self.prefixes[entry["after"] + 1 + i] = hashes[place]
+                if "root" in entry:
+                    root = entry["root"]
+                    if not check_root(root, key) or root["ledger"] != ledger.id:
+                        raise Damaged("its root is not signed by this ledger's key")
+                    if root["size"] <= self._known(float(entry.get("at", math.inf))):
+                        self.roots[root["size"]] = bytes.fromhex(root["root"])
+            except (Damaged, ValueError, KeyError, TypeError) as error:
+                self.refuse(0, f"an entry of a witness is not this ledger's: {error}")
+        self.frontier = MerkleFrontier() if self.roots else None
+
+    def _known(self, at: float) -> int:
+        """The last row that must still be there of those that a witness saw at a time: each later
+        restore on record has kept the rows up to the head that it found.
+        """
+        return min((head for when, head in self._lost if when >= at), default=2**62)
+
+    def row(self, seq: int, digest: bytes) -> None:
+        """Nothing more is said after the first row that differs: all later ones do."""
+        if self.frontier is not None:
+            self.frontier.add(digest)
+        if self.differs:
+            return
+        other = digest[:PREFIX] != self.prefixes.get(seq, digest[:PREFIX])
+        bound = self.heads.get(seq, digest.hex()) != digest.hex()
+        if self.frontier is not None and seq in self.roots:
+            bound |= self.frontier.root() != self.roots[seq]
+        if other:
+            self.refuse(seq, "it is not the row that a witness saw: the ledger was rewritten here")
+        elif bound:
+            since = f"between rows {self.good + 1} and {seq}"
+            self.refuse(seq, f"a witness saw another chain: it was rewritten {since}")
+        elif seq in self.heads or seq in self.roots:
+            self.good = seq
+        self.differs = other or bound
+
+    def end(self, last: int) -> None:
+        """The chain may not end before what a witness saw."""
+        newest = max([*self.heads, *self.roots], default=0)
+        if newest > last:
+            what = f"a witness saw row {newest}, and the chain ends here: it was rolled back"
+            self.refuse(last, what)
+
+
+class _Recomputed:
+    """Every draw and every acceptance, computed again with the keyring and the policies."""
+
+    def __init__(self, ledger: Ledger, refuse: Callable[[int, str], None]) -> None:
+        self.ledger = ledger
+        self.refuse = refuse
+        self.policies: dict[str, Json] = {}
+        self._secrets: dict[str, KeyedHash] = {}
+        self._slots: set[str] = set()
+        self._waiting: dict[str, list[tuple[int, Json, float]]] = {}
+
+    def flags(self, seq: int, body: Json) -> None:
+        """What follows from U and the probability alone."""
+        u = body["u"]
+        acceptance = body["acceptance"]
+        accept = body["accept"]
+        laws = {
+            "the decision is not U < acceptance": accept == (u < acceptance),
+            "the audit flag is not U < audit_weight": body["audit"] == (u < body["audit_weight"]),
+            "the propensity is not that of the decision": body["propensity"]
+            == (acceptance if accept else 1.0 - acceptance),
+            "the flag for a first application is wrong": body["first"]
+            == (body["slot"] not in self._slots),
+        }
+        for what, holds in laws.items():
+            if not holds:
+                self.refuse(seq, what)
+        self._slots.add(body["slot"])
+
+    def draw(self, seq: int, body: Json, fields: Json) -> None:
+        """U from the window's secret; the acceptance is asked for many people at once."""
+        window = body["window"]
+        if window not in self._secrets:
+            secret = self.ledger.keyring.window_secret(self.ledger.id, window)
+            self._secrets[window] = KeyedHash(secret)
+        person = (body["tenant"], fields["who"]["person"], body["product"], window)
+        if keyed_uniform(self._secrets[window], *person) != body["u"]:
+            self.refuse(seq, "U is not the HMAC of the window's secret and the person")
+        waiting = self._waiting.setdefault(body["policy"], [])
+        about = {"features": fields["features"]["features"], "group": fields["group"]}
+        waiting.append((seq, about, body["acceptance"]))
+        if len(waiting) >= TOGETHER:
+            self._ask(body["policy"])
+
+    def end(self) -> None:
+        """Those who still wait."""
+        for policy in list(self._waiting):
+            self._ask(policy)
+
+    def _ask(self, name: str) -> None:
+        """The policy about everybody who waits; if it refuses them together, one by one."""
+        people = self._waiting.pop(name)
+        if name not in self.policies:
+            for seq, _, _ in people:
+                self.refuse(seq, "its policy had not been published")
+            return
+        try:
+            document = self.policies[name]
+            policy = policy_from_json(document, models=self.ledger.models(document))
+        except EvenhandError:
+            if "parts" in self.policies[name]:  # else it is no policy of ours, and nobody can ask
+                for seq, _, _ in people:
+                    self.refuse(seq, "its policy cannot be loaded, so it cannot be recomputed")
+            return
+        by_group = policy.group_use == "decide"
+        for part in [people] if len(people) == 1 else [people, *([one] for one in people)]:
+            group = np.array([about["group"] for _, about, _ in part], dtype=object)
+            try:
+                rows = np.array([about["features"] for _, about, _ in part], dtype=np.float64)
+                found = policy.acceptance(rows, group if by_group else None).tolist()
+            except (EvenhandError, ValueError):
+                if len(part) == 1:
+                    self.refuse(part[0][0], "its policy refuses the person")
+                continue
+            for (seq, _, acceptance), chance in zip(part, found, strict=True):
+                if chance != acceptance:
+                    self.refuse(seq, "the acceptance is not the policy's")
+            if len(part) > 1:
+                return
+
+
+def recompute(ledger: Ledger, tenant: str, product: str) -> int:
+    """Compute the acceptance of every decision again, bit for bit.
+
+    It is pi(x), pi being the policy that the row names.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    tenant, product : str
+        Whose decisions.
+
+    Returns
+    -------
+    int
+        How many were checked; those of erased people cannot be.
+
+    Raises
+    ------
+    Damaged
+        If a policy does not give the acceptance that a row says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand_service.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     recompute(ledger, "bank", "loan")
+    0
+    """
+    records = ledger.policies(tenant, product)
+    policies = {
+        record.id: policy_from_json(record.document, models=ledger.models(record.document))
+        for record in records
+    }
+    checked = 0
+    for row in ledger.history(tenant, product, usable_only=False):
+        if row.features is None:
+            continue
+        policy = policies[row.policy]
+        group = np.array([row.group], dtype=object) if policy.group_use == "decide" else None
+        if float(policy.acceptance([row.features], group)[0]) != row.acceptance:
+            raise Damaged(
+                f"decision {row.seq}: policy {row.policy} does not give "
+                f"the acceptance {row.acceptance}."
+            )
+        checked += 1
+    return checked
+
+
+def for_owner(path: str, flags: int) -> int:
+    """An opener of new files that only their owner can read."""
+    return os.open(path, flags, 0o600)
+
+
+def export(
+    ledger: Ledger,
+    path: str | os.PathLike[str],
+    *,
+    opened: tuple[str, ...] = ("who",),
+    groups_of: Collection[int] = (),
+    upto: int | None = None,
+    damaged: bool = False,
+) -> int:
+    """Write the whole chain into a file, for the stand-alone verifier.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    path : path-like
+        The file.
+    opened : tuple of str
+        Which personal fields are opened: "who" (needed to recompute draws), "features", "group",
+        "reply".
+    groups_of : collection of int
+        Decisions whose group is opened besides, as it was known and as it was reported.
+    upto : int, optional
+        The last row that is written; without it, the last row of now.
+    damaged : bool
+        Whether to go on where a sealed field is not that of its row; it is left closed then.
+
+    Returns
+    -------
+    int
+        How many rows were written.
+
+    Raises
+    ------
+    Invalid
+        If there is no such field.
+    Damaged
+        If a sealed field is not the one of its row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand_service.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     export(ledger, f"{folder}/export.jsonl")
+    1
+    """
+    unknown = set(opened) - set(FIELDS)
+    if unknown:
+        raise Invalid(
+            f"{', '.join(sorted(unknown))} cannot be opened; the fields are {', '.join(FIELDS)}."
+        )
+    rows = 0
+    with (
+        open(path, "w", encoding="utf-8", opener=for_owner) as file,
+        ledger.store.reader.connect() as connection,
+        connection.begin(),
+    ):
+        file.write(canonical({"format": FORMAT}) + "\n")
+        personal = personal_rows(connection)
+        beside = next(personal, None)
+        for seq, kind, row in chain_rows(connection):
+            if upto is not None and seq > upto:
+                break
+            rows += 1
+            at = row[1]
+            body = row[-2]
+            digest = bytes(row[-1]).hex()
+            proven = ""
+            while beside is not None and beside[0] < seq:
+                beside = next(personal, None)
+            if beside is not None and beside[0] == seq:
+                about = seq if kind == "decision" else json.loads(body).get("decision")
+                names = {*opened, "group"} if about in groups_of else set(opened)
+                try:
+                    proofs = _proofs(ledger.keyring, body, beside, sorted(names))
+                except Damaged:
+                    if not damaged:
+                        raise
+                    proofs = {}
+                proven = f'"open":{canonical(proofs)},'
+            when = number_literal(at)
+            line = (
+                f'"at":{when},"body":{body},"hash":"{digest}","kind":"{kind}",{proven}"seq":{seq}'
+            )
+            file.write(f"{{{line}}}\n")
+    return rows
+
+
+def _proofs(keyring: Keyring, body: str, beside: Stored, names: Sequence[str]) -> Json:
+    """What is opened of a row, each field with its salt; nothing once the person was erased."""
+    _, sealed, wrapped, lookup = beside
+    if sealed is None:
+        return {}
+    fields = open_row(keyring, body, sealed, wrapped or b"", bytes(lookup or b""))
+    return {name: fields.proof(name) for name in names if name in fields.fields}
+
+
+def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
+    """Copy the database while it is in use, with the signed head that it must contain.
+
+    The ledger is verified first. One that does not verify is copied all the same, for whoever looks
+    into it, and nothing is signed.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        A ledger; one in PostgreSQL is copied by pg_dump.
+    directory : path-like
+        The directory, which is made.
+
+    Returns
+    -------
+    Path
+        The directory.
+
+    Raises
+    ------
+    Invalid
+        If pg_dump is not installed.
+    Damaged
+        If the ledger does not verify; the copy is there, without a signed head.
+    FileExistsError
+        If the directory exists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand_service.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     sorted(path.name for path in backup(ledger, f"{folder}/backup").iterdir())
+    ['head.json', 'ledger.sqlite']
+    """
+    target = Path(directory)
+    target.mkdir(parents=True, mode=0o700)
+    found = verify(ledger)
+    if ledger.store.path is None:
+        copy = target / postgres.DUMP
+        postgres.dump(ledger.store.writer.url.render_as_string(hide_password=False), copy)
+    else:
+        # SQLite's own online copy: one state, although the writer goes on. It needs no WAL.
+        copy = target / DATABASE
+        source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
+        with (
+            closing(sqlite3.connect(source, uri=True)) as reading,
+            closing(sqlite3.connect(copy)) as writing,
+        ):
+            reading.backup(writing)
+            writing.execute("PRAGMA journal_mode=DELETE").fetchall()
+    written = [copy]
+    if found.ok:
+        (target / ANCHOR).write_text(canonical(ledger.sign_head(found.head).to_json()))
+        written.append(target / ANCHOR)
+    for path in (*written, target):
+        _sync(path)
+    require_sound(found, f"the copy in {target} has no signed head, and is no backup")
+    return target
+
+
+def require_sound(found: Verification, otherwise: str) -> None:
+    """Damaged if a ledger does not verify: the keyring signs nothing of it."""
+    if not found.ok:
+        first = found.problems[0]
+        raise Damaged(
+            f"the ledger does not verify ({len(found.problems)} problems; row {first.seq}: "
+            f"{first.what}), so nothing of it is signed: {otherwise}.",
+            hint="find out what was changed (evenhand audit verify --deep), then restore.",
+        )
+
+
+def restore(
+    directory: str | os.PathLike[str],
+    where: str | os.PathLike[str],
+    *,
+    keyring: Keyring,
+    clock: Clock,
+    by: str,
+) -> None:
+    """Put a backup in the place of a ledger that is lost, and verify it.
+
+    It draws nothing until `Ledger.confirm_gap`.
+
+    Parameters
+    ----------
+    directory : path-like
+        What `backup` made.
+    where : path-like or str
+        The place of the ledger: a path, or the URL of an empty database of PostgreSQL. Nothing is
+        replaced.
+    keyring : Keyring
+        The keyring of the ledger.
+    clock : callable
+        Gives the time, in seconds.
+    by : str
+        Who restores it.
+
+    Raises
+    ------
+    Invalid
+        If there is a ledger already.
+    Damaged
+        If the backup does not verify.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand_service.ledger import Keyring, Ledger
+    >>> keyring = Keyring.generate()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Ledger.open(f"{folder}/l.sqlite", keyring=keyring, clock=float) as ledger:
+    ...         copy = backup(ledger, f"{folder}/backup")
+    ...     restore(copy, f"{folder}/again.sqlite", keyring=keyring, clock=float, by="Ada")
+    """
+    source = Path(directory)
+    url = os.fspath(where)
+    target = None if "://" in url else Path(where)
+    if target is not None and target.exists():
+        raise Invalid(
+            f"{target} exists; a restore replaces nothing.",
+            hint="move the damaged ledger away first.",
+        )
+    anchor = SignedHead.from_json(json.loads((source / ANCHOR).read_text()))
+    if target is None:
+        postgres.load(url, source / postgres.DUMP)
+    else:
+        shutil.copyfile(source / DATABASE, target)
+        _sync(target)
+    with Ledger.open(where, keyring=keyring, clock=clock) as ledger:
+        mark_restored(ledger, by)
+        verification = verify(ledger, anchor)
+    if not verification.ok:
+        if target is not None:
+            target.unlink()
+        first = verification.problems[0]
+        raise Damaged(
+            f"the backup does not verify: row {first.seq}: {first.what}.",
+            hint="use another backup.",
+        )
+
+
+def mark_restored(ledger: Ledger, by: str) -> None:
+    """Draw nothing from now on until `Ledger.confirm_gap`; call it after PostgreSQL's pg_restore.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        A ledger that was restored from a backup.
+    by : str
+        Who restored it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand_service.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     mark_restored(ledger, by="Ada")
+    ...     ledger.events()[-1].action
+    'restored'
+    """
+    ledger.mark_restored(by)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

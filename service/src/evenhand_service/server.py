@@ -1,0 +1,379 @@
+"""From the settings to a running process: opening the keyring, the ledger and the keys, and one
+uvicorn server around the application.
+"""
+
+import contextlib
+import gc
+import ipaddress
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import uvicorn
+from sqlalchemy import inspect, select
+from sqlalchemy.exc import DBAPIError
+from starlette.types import ASGIApp
+
+from evenhand.errors import InvalidInput
+from evenhand_service.decider import render
+from evenhand_service.keys import LedgerKeys
+from evenhand_service.ledger import (
+    Clock,
+    Keyring,
+    Ledger,
+    LedgerLocked,
+    LedgerUnavailable,
+    WindowPlan,
+)
+from evenhand_service.ledger.database import EVENTS, open_store
+from evenhand_service.ledger.guard import LOG
+from evenhand_service.monitoring import RequestLog, log_as_json
+from evenhand_service.request_guard import RequestGuard
+from evenhand_service.settings import DAY, Settings
+
+SOURCES = ("env:", "command:")
+"""How a keyring begins that is no file."""
+FILES = 200
+"""Files that the process opens besides connections."""
+IDLE_SECONDS = 75
+"""For a kept connection: longer than a proxy keeps one, so that the proxy closes it."""
+
+
+def open_keyring(settings: Settings) -> Keyring:
+    """The keyring; a new one is made only where there is no ledger yet, and only as a file."""
+    if settings.keyring.startswith(SOURCES):
+        return Keyring.from_source(settings.keyring)
+    path = Path(settings.keyring)
+    if path.exists():
+        require_private_keyring(settings)
+        return Keyring.load(path)
+    if "://" not in settings.ledger and Path(settings.ledger).exists():
+        raise InvalidInput(
+            f"the ledger {settings.ledger} exists, but its keyring {path} does not.",
+            hint="put the keyring back: without it nothing in the ledger can be read.",
+        )
+    begun = _begun_by(settings)
+    if begun is not None and not path.exists():
+        raise _keyring_is_away(path, begun)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # another replica was faster
+        Keyring.generate().save(path)
+    return Keyring.load(path)
+
+
+def require_private_keyring(settings: Settings) -> None:
+    """A keyring's file is for the service alone; a group may read it where the service gets it from
+    one, as in a cluster.
+    """
+    if settings.keyring.startswith(SOURCES) or os.name != "posix":
+        return
+    mode = stat.S_IMODE(Path(settings.keyring).stat().st_mode)
+    if mode & stat.S_IRWXO:
+        raise InvalidInput(
+            f"keyring of [service] is {settings.keyring!r}, with mode {mode:04o}; nobody but its "
+            "owner should get at it, for whoever has it and the database predicts every coin.",
+            hint=f"chmod 600 {settings.keyring}; if others could read it, rotate the root "
+            "(evenhand audit rotate-root).",
+        )
+
+
+def _begun_by(settings: Settings) -> str | None:
+    """The public key with which the ledger in a database was begun; None if it was not."""
+    if "://" not in settings.ledger:
+        return None
+    try:
+        with (
+            contextlib.closing(open_store(settings.ledger)) as store,
+            store.reader.connect() as connection,
+        ):
+            if not inspect(connection).has_table(EVENTS.name):
+                return None
+            first = connection.scalar(select(EVENTS.c.body).where(EVENTS.c.seq == 1))
+    except DBAPIError as error:
+        raise LedgerUnavailable(
+            f"the database cannot be opened: {type(error.orig).__name__}.",
+            hint="check that it runs, and the URL in the settings.",
+        ) from error
+    return None if first is None else str(json.loads(first)["info"]["public_key"])
+
+
+def _keyring_is_away(where: Path, begun: str) -> InvalidInput:
+    return InvalidInput(
+        f"the ledger in the database was begun by the holder of {begun}, and {where} does not "
+        "exist.",
+        hint="put the keyring back: without it nothing in the ledger can be read.",
+    )
+
+
+def open_ledger(settings: Settings, clock: Clock, path: Path | None = None) -> Ledger:
+    """The ledger of the settings, begun if there is none; or a copy of it at `path`."""
+    return Ledger.open(
+        path or settings.ledger,
+        keyring=open_keyring(settings),
+        clock=clock,
+        windows=WindowPlan(settings.window_days * DAY),
+        render=render,
+        mark=mark_of(settings) if path is None else None,
+        idle_seconds=settings.idle_transaction_seconds,
+    )
+
+
+def mark_of(settings: Settings) -> Path | None:
+    """The file that remembers how far the chain went: beside the keyring, where whoever can only
+    write the database does not get; None where the keyring is no file.
+    """
+    if settings.keyring.startswith(SOURCES):
+        return None
+    keyring = Path(settings.keyring)
+    return keyring.with_name(f"{keyring.name}.mark")
+
+
+@contextlib.contextmanager
+def ledger_or_snapshot(settings: Settings, clock: Clock) -> Iterator[tuple[Ledger, bool]]:
+    """(ledger, whether it is the ledger itself): while another process has it open, a snapshot;
+    where a SQLite ledger cannot be written (an auditor's read-only copy), a copy elsewhere.
+    """
+    read_only = is_read_only(settings)
+    if not read_only:
+        try:
+            with open_ledger(settings, clock) as ledger:
+                yield ledger, True
+                return
+        except LedgerLocked:
+            pass
+    with tempfile.TemporaryDirectory(prefix="evenhand-") as directory:
+        source = Path(settings.ledger).absolute()
+        copy = Path(directory) / "snapshot.sqlite"
+        if read_only:  # nobody writes to it, and SQLite could not open its log beside it
+            for end in ("", "-wal"):
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copyfile(f"{source}{end}", f"{copy}{end}")
+        else:  # SQLite's online copy through a connection that cannot write
+            with (
+                contextlib.closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as old,
+                contextlib.closing(sqlite3.connect(copy)) as new,
+            ):
+                old.backup(new)
+        with open_ledger(settings, clock, copy) as ledger:
+            yield ledger, False
+
+
+def is_read_only(settings: Settings) -> bool:
+    """Whether the ledger is a SQLite file that this user, or anybody, cannot write."""
+    if "://" in settings.ledger or not Path(settings.ledger).exists():
+        return False
+    effective = os.access in os.supports_effective_ids
+    place = Path(settings.ledger).absolute()
+    return not all(os.access(p, os.W_OK, effective_ids=effective) for p in (place, place.parent))
+
+
+def warn_without_witness(settings: Settings) -> None:
+    """Say in the log that nobody outside knows how far the chain went."""
+    mark = mark_of(settings)
+    known = f"the file {mark} alone" if mark is not None else "nothing"
+    LOG.warning(
+        "there is no [[witness]]: an older state of the database that is put back is seen by %s, "
+        "and history that is rewritten with the keyring by nothing",
+        known,
+    )
+
+
+def open_keys(ledger: Ledger, settings: Settings) -> tuple[LedgerKeys, str | None]:
+    """The API keys, and the token with every scope that had to be made because there was none. Of
+    several replicas that start at once, one makes it.
+    """
+    keys = LedgerKeys(ledger, settings.institution)
+    return keys, keys.first(by="evenhand serve")
+
+
+def first_key(keys: LedgerKeys, settings: Settings) -> Path | None:
+    """Where the first key, with every scope, was written, if there was none: a file beside the
+    keyring that only its owner can read. A key is never printed, because a log is read by others.
+    """
+    if len(keys):
+        return None
+    if settings.keyring.startswith(SOURCES):
+        LOG.warning("there is no API key yet: evenhand keys create")
+        return None
+    path = Path(settings.keyring).with_name("first-key")
+    beside = path.with_name(f".first-key.{os.getpid()}")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # before the key is made
+    with os.fdopen(handle, "w") as file:
+        token = keys.first(by="evenhand serve")
+        if token is not None:
+            file.write(f"{token}\n")
+            file.flush()
+            os.fsync(file.fileno())
+    if token is None:  # another replica was faster
+        beside.unlink()
+        return None
+    os.replace(beside, path)
+    return path
+
+
+def require_safe_address(settings: Settings) -> None:
+    """The service stays on this machine, unless a proxy stands in front of it, which ends TLS and
+    keeps slow clients away; an open dashboard always does.
+    """
+    with contextlib.suppress(ValueError):  # a name, not an address
+        if settings.host == "localhost" or ipaddress.ip_address(settings.host).is_loopback:
+            return
+    if settings.open_dashboard:
+        raise InvalidInput(
+            f"the demo listens on {settings.host}; "
+            "its dashboard is open, so it stays on this machine."
+        )
+    if not settings.behind_proxy:
+        raise InvalidInput(
+            f"{settings.host} can be reached from elsewhere: API keys would travel in the clear, "
+            "and slow clients would keep others waiting.",
+            hint="put a proxy in front (service/deploy/nginx.conf), and give --behind-proxy.",
+        )
+
+
+def require_places(settings: Settings) -> None:
+    """What the service writes lies in directories where it can: a SQLite ledger, and a keyring that
+    is still to be made.
+    """
+    wanted = [] if "://" in settings.ledger else ["ledger"]
+    if not settings.keyring.startswith(SOURCES) and not Path(settings.keyring).is_file():
+        wanted.append("keyring")
+    for name in wanted:
+        place = Path(getattr(settings, name)).absolute()
+        if place.is_dir() or not os.access(place.parent, os.W_OK | os.X_OK):
+            raise InvalidInput(
+                f"{name} of [service] is {str(place)!r}; it should be a file in a directory where "
+                "this user can write.",
+                hint=f"mkdir -p {place.parent}, and give it to the user of the service.",
+            )
+
+
+def check(settings: Settings) -> Iterator[str]:
+    """Everything that a start needs, one line for each thing that holds; the first that does not
+    is refused. Nothing is written.
+    """
+    products = ", ".join(product.name for product in settings.products)
+    yield f"settings: {len(settings.products)} products ({products})"
+    require_safe_address(settings)
+    bound(settings).close()
+    yield f"address: {settings.host}:{settings.port}"
+    require_places(settings)
+    begun = _begun_by(settings)
+    keyring = None
+    if settings.keyring.startswith(SOURCES) or Path(settings.keyring).exists():
+        require_private_keyring(settings)
+        keyring = Keyring.from_source(settings.keyring)
+        yield f"keyring: {keyring.public_key}"
+    elif begun is not None:
+        raise _keyring_is_away(Path(settings.keyring), begun)
+    else:
+        yield "keyring: none yet; the first start makes one"
+    if keyring is not None and begun not in (None, keyring.public_key):
+        raise InvalidInput(
+            f"the ledger in the database was begun by the holder of {begun}; keyring of [service] "
+            f"is that of {keyring.public_key}.",
+            hint="give the keyring that belongs to the ledger, or another database.",
+        )
+    if "://" in settings.ledger:
+        told = "begins at the first start" if begun is None else "holds a ledger of this keyring"
+        yield f"ledger: the database answers; it {told}"
+    else:
+        exists = Path(settings.ledger).exists()
+        yield f"ledger: {settings.ledger}{'' if exists else ' (the first start makes it)'}"
+
+
+def bound(settings: Settings) -> socket.socket:
+    """A socket on the address of the settings; it listens once the server starts."""
+    made = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((settings.host, settings.port))
+    except OSError as error:
+        made.close()
+        raise InvalidInput(
+            f"host and port of [service] are {settings.host}:{settings.port}; "
+            f"they should be free to listen on: {error.strerror}.",
+            hint="stop what listens there, or choose another port.",
+        ) from None
+    return made
+
+
+class DrainingServer(uvicorn.Server):
+    """A server that is not ready any more as soon as it is told to stop; uvicorn then answers those
+    who are still asking.
+    """
+
+    def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.on_drain = on_drain
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's."""
+        self.on_drain()
+        await super().shutdown(sockets)
+
+
+def make_server(app: ASGIApp, settings: Settings) -> DrainingServer:
+    """A server that logs neither requests (their paths hold keys of applications) nor its own
+    version, and answers everybody before it stops. Slow and silent clients are the proxy's: see
+    service/deploy/nginx.conf.
+    """
+    require_safe_address(settings)
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http="httptools",
+        loop="asyncio",
+        ws="none",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # the guard believes a proxy that the settings name
+        log_level="error",
+        limit_concurrency=_room_for_connections(settings),
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=5,
+    )
+
+    if settings.log_requests and isinstance(app, RequestGuard):
+        app.service.request_log = RequestLog()
+
+    def stop_being_ready() -> None:
+        if isinstance(app, RequestGuard):
+            app.service.health.draining = True
+
+    return DrainingServer(config, stop_being_ready)
+
+
+def _room_for_connections(settings: Settings) -> int:
+    """As many connections as the settings say and files may be opened."""
+    try:
+        import resource
+    except ImportError:  # Windows knows no such limit
+        return settings.max_connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.max_connections + FILES
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(min(settings.max_connections, soft - FILES), 1)
+
+
+def run(server: uvicorn.Server, listening: socket.socket | None = None) -> None:
+    """Serve until stopped, on a socket that was bound before, if there is one.
+
+    What is there by now lives as long as the process, so the garbage collector need not look at it
+    again; and the requests that share a commit have more young objects than its usual 700. Together
+    about a tenth of the time of a request.
+    """
+    log_as_json()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(200_000)
+    server.run(sockets=None if listening is None else [listening])

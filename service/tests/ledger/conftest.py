@@ -1,0 +1,148 @@
+"""Ledgers for the tests: SQLite in a temporary directory, PostgreSQL from a server that is started
+once.
+"""
+
+import contextlib
+import os
+import pathlib
+import pwd
+import shlex
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+
+import pytest
+from service.tests.ledger.helpers import Clock, opened, published
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture
+def ledger(path, clock):
+    with opened(path, clock) as found:
+        yield found
+
+
+@pytest.fixture
+def policy(ledger):
+    return published(ledger)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request, tmp_path):
+    """Both kinds of databases, empty."""
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.sqlite")
+    return request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def postgres_url(postgres_server):
+    """A new database of its own."""
+    import psycopg
+
+    name = f"ledger_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return f"{postgres_server}/{name}"
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """initdb and pg_ctl as an unprivileged user, on loopback, on a free port; fsync off, for nobody
+    pulls the plug of a test.
+    """
+    tools = _postgres_tools()
+    if tools is None:
+        skip(
+            "PostgreSQL's initdb and pg_ctl are not installed (Debian: apt-get install postgresql)"
+        )
+    home = pathlib.Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp"))
+    run, port, data = _runner(home), _free_port(), home / "data"
+    options = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -c fsync=off"
+    with ends_with_this_process(home, data):
+        run(tools / "initdb", "-D", data, "-U", "evenhand", "-A", "trust", "-N")
+        words = ("-w", "-t", "300", "-o", f"{options} -p {port}", "-l", home / "log", "start")
+        run(tools / "pg_ctl", "-D", data, *words)
+        yield f"postgresql://evenhand@127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def ends_with_this_process(home, data):
+    """Stop the server in `data` and remove `home` at the end of the block, or of this process.
+
+    A shell beside us waits for the end of a pipe whose other end only this process holds. So it
+    does its work however we end, SIGKILL included; signals to a whole group of processes, such as
+    Ctrl-C, do not reach it.
+    """
+    stop = shlex.join(map(str, [_postgres_tools() / "pg_ctl", "-D", data, "-m", "immediate"]))
+    script = f"read -r _; {stop} stop; rm -rf {shlex.quote(str(home))}"
+    shell = subprocess.Popen(
+        [*_unprivileged(home), "sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        shell.communicate()
+        shutil.rmtree(home, ignore_errors=True)  # what another user has put there
+
+
+def skip(reason):
+    """Skip; in CI, fail: there everything is installed."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason}; in CI a skip is a failure: run scripts/ci-setup.sh")
+    pytest.skip(reason)
+
+
+def _postgres_tools():
+    found = sorted(
+        pathlib.Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda p: int(p.parts[-3])
+    )
+    if found:
+        return found[-1].parent
+    on_path = shutil.which("pg_ctl")
+    return pathlib.Path(on_path).parent if on_path else None
+
+
+def _unprivileged(home):
+    """What stands before a command, and who owns `home`: PostgreSQL refuses root."""
+    if os.geteuid() != 0:
+        return []
+    users = {entry.pw_name: entry for entry in pwd.getpwall()}
+    entry = users.get("postgres", users.get("nobody"))
+    if entry is None or shutil.which("setpriv") is None:
+        skip("there is no unprivileged user to run PostgreSQL")
+    os.chown(home, entry.pw_uid, entry.pw_gid)
+    return ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
+
+
+def _runner(home):
+    """Run a command; root becomes somebody else first."""
+    prefix = _unprivileged(home)
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+
+    def run(*words):
+        subprocess.run([*prefix, *map(str, words)], check=True, cwd=home, **quiet)
+
+    return run
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,427 @@
+"""Which policy decides, and how requests share a commit.
+
+In the tests of sharing the event loop's clock stands still, so that turns of the loop count and
+seconds do not; LONGEST_WAIT passes when a test says so.
+"""
+
+import asyncio
+import itertools
+import threading
+from types import SimpleNamespace
+
+import pytest
+from service.tests.bank import LOAN, Bank, application, without_basis
+from service.tests.lives import closings, live
+from service.tests.torture.integrity import Intruder
+from tests.without_clocks import PATIENCE, until
+
+from evenhand.errors import EvenhandError
+from evenhand.hypotheses import REJECT_ALL
+from evenhand.hypotheses.serialise import policy_from_json
+from evenhand.policies import Mixture
+from evenhand_service.decider import LONGEST_WAIT, QUIET_TURNS, GroupCommit, verified_mixture
+from evenhand_service.ledger import Damaged, LedgerUnavailable, PolicyRecord, recompute
+
+REJECT = Mixture((REJECT_ALL,), (1.0,))
+
+
+class StillLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock is turned by hand."""
+
+    now = 0.0
+
+    def time(self):
+        return self.now
+
+
+def played(story):
+    with asyncio.Runner(loop_factory=StillLoop) as runner:
+        return runner.run(story())
+
+
+async def turns(number):
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def answers(*tasks):
+    """What they return or raise, within a thousand turns of the loop."""
+    for _ in range(1_000):
+        if all(task.done() for task in tasks):
+            break
+        await asyncio.sleep(0)
+    assert all(task.done() for task in tasks), "somebody waits for ever"
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Book:
+    """A ledger that remembers its jobs and refuses everything that is called bad."""
+
+    def __init__(self):
+        self.jobs = []
+        self.disk = asyncio.Event()
+        self.disk.set()
+
+    async def decide_async(self, asked):
+        self.jobs.append(list(asked))
+        await turns(2)
+        await self.disk.wait()
+        if "bad" in asked:
+            raise LedgerUnavailable("bad")
+        return [f"answer to {one}" for one in asked]
+
+
+def test_those_who_come_in_together_share_a_job():
+    """They need different numbers of turns of the event loop until they are ready; none brings
+    QUIET_TURNS turns in which nobody comes.
+    """
+
+    async def story():
+        book = Book()
+        grouping = GroupCommit(book)
+
+        async def one(i):
+            await turns(i * (QUIET_TURNS - 1))
+            return await grouping.decide([f"{i}", f"{i}'"])
+
+        return book.jobs, await answers(*(asyncio.create_task(one(i)) for i in range(5)))
+
+    jobs, found = played(story)
+    assert [len(job) for job in jobs] == [10]
+    assert found == [[f"answer to {i}", f"answer to {i}'"] for i in range(5)]
+
+
+def test_a_lone_client_does_not_wait():
+    """QUIET_TURNS turns and a few to and fro; no second passes, so no timer can have let it go."""
+
+    async def story():
+        alone = asyncio.create_task(GroupCommit(Book()).decide(["a"]))
+        await turns(3 * QUIET_TURNS)
+        return alone.done()
+
+    assert played(story)
+
+
+def test_those_who_never_stop_coming_are_not_waited_for():
+    """Somebody new in every turn, of which a hundred make LONGEST_WAIT: without it the first would
+    wait for the last.
+    """
+
+    async def story():
+        book, loop = Book(), asyncio.get_running_loop()
+        grouping = GroupCommit(book)
+        first, others = asyncio.create_task(grouping.decide(["first"])), []
+        while not first.done() and len(others) < 1_000:
+            others.append(asyncio.create_task(grouping.decide([str(len(others))])))
+            loop.now += LONGEST_WAIT / 100
+            await asyncio.sleep(0)
+        await answers(first, *others)
+        return len(book.jobs[0]), len(others)
+
+    first_job, others = played(story)
+    assert 90 < first_job < 110
+    assert first_job < others
+
+
+def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done():
+    async def story():
+        book = Book()
+        grouping = GroupCommit(book)
+        book.disk.clear()
+        first = asyncio.create_task(grouping.decide(["a"]))
+        await turns(2 * QUIET_TURNS)
+        assert book.jobs == [["a"]]
+        second = asyncio.create_task(grouping.decide(["b"]))
+        await turns(2 * QUIET_TURNS)
+        third = asyncio.create_task(grouping.decide(["c"]))
+        await turns(2 * QUIET_TURNS)
+        book.disk.set()
+        await answers(first, second, third)
+        return book.jobs
+
+    assert played(story) == [["a"], ["b", "c"]]
+
+
+def test_nobody_suffers_for_another():
+    async def story():
+        grouping = GroupCommit(Book())
+        return await answers(
+            *(asyncio.create_task(grouping.decide([one])) for one in ("a", "bad", "c"))
+        )
+
+    first, second, third = played(story)
+    assert (first, third) == (["answer to a"], ["answer to c"])
+    assert isinstance(second, LedgerUnavailable)
+
+
+def test_a_client_who_leaves_takes_nobody_along():
+    async def story():
+        grouping = GroupCommit(Book())
+        gone = asyncio.create_task(grouping.decide(["gone"]))
+        await turns(1)
+        gone.cancel()
+        (found,) = await answers(asyncio.create_task(grouping.decide(["stays"])))
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        return found
+
+    assert played(story) == ["answer to stays"]
+
+
+def operate(bank, action, **more):
+    found = bank.post(f"/v1/{action}", {"product": "loan", "by": "op", "note": "because", **more})
+    assert found.status_code == 200, found.text
+    return found.json()
+
+
+def test_the_kill_switch_is_one_call_and_audited(bank):
+    assert operate(bank, "kill", constant="reject")["mode"] == "killed"
+    answer = bank.post("/v1/decisions", application()).json()
+    assert (answer["accept"], answer["propensity"], answer["mode"]) == (False, 1.0, "killed")
+    assert bank.service.trainer(LOAN).close_if_due() is None
+    operate(bank, "revive")
+    assert bank.post("/v1/decisions", application("k2")).json()["mode"] == "live"
+    assert [e.action for e in bank.ledger.events("bank", "loan")] == ["kill", "revive"]
+    assert bank.ledger.counts("bank", "loan").usable == 1
+
+
+def test_rollback_returns_to_a_certified_policy_until_the_next_publication(bank):
+    live(bank, 4)
+    first = closings(bank)[1].id
+    assert operate(bank, "rollback", policy=first)["policy"] == first
+    assert bank.post("/v1/decisions", application("new")).json()["policy"] == first
+    unknown = bank.post("/v1/rollback", {"product": "loan", "by": "op", "policy": "0" * 64})
+    assert unknown.status_code == 422
+    bank.service.trainer(LOAN).close()
+    bank.service.decider.refresh(LOAN)
+    assert bank.service.decider.active(LOAN).policy.epoch == 5
+
+
+def test_shadow_mode_decides_and_does_not_act(bank):
+    operate(bank, "shadow")
+    answer = bank.post("/v1/decisions", application()).json()
+    assert (answer["mode"], answer["act"]) == ("shadow", False)
+    assert bank.ledger.counts("bank", "loan").usable == 0
+    operate(bank, "live")
+    assert bank.post("/v1/decisions", application("k2")).json()["act"] is True
+
+
+def flips(policy):
+    """The policy with one byte of its record changed."""
+    import json
+
+    text = json.dumps(policy.signed | {"signature": policy.signature}).encode()
+    for place, bit in itertools.product(range(len(text)), (1, 32)):
+        changed = bytearray(text)
+        changed[place] ^= bit
+        try:
+            yield PolicyRecord.from_body(policy.seq, json.loads(changed))
+        except (ValueError, KeyError, TypeError, AttributeError, Damaged):
+            continue
+
+
+def test_no_flipped_byte_is_loaded(bank):
+    policy = closings(bank)[0]
+    loaded = 0
+    for flipped in flips(policy):
+        try:
+            verified_mixture(flipped, bank.ledger.keyring.public_key)
+            loaded += flipped != policy
+        except (Damaged, EvenhandError, ValueError, TypeError, AttributeError):
+            continue
+    assert loaded == 0
+
+
+def test_a_policy_that_does_not_verify_is_replaced_by_the_last_certified_one(bank, monkeypatch):
+    live(bank, 3)
+    newest = closings(bank)[-1]
+    verify = PolicyRecord.verify
+
+    def refuse(self, key):
+        if self.epoch == newest.epoch:
+            raise Damaged("bad")
+        verify(self, key)
+
+    monkeypatch.setattr(PolicyRecord, "verify", refuse)
+    force = bank.service.decider.refresh(LOAN)
+    assert force.policy.epoch == 2
+    monkeypatch.setattr(
+        PolicyRecord,
+        "verify",
+        lambda self, key: (_ for _ in ()).throw(Damaged("bad")) if self.in_lineage else None,
+    )
+    force = bank.service.decider.refresh(LOAN)
+    assert (force.mode, policy_from_json(force.policy.document).describe()) == (
+        "killed",
+        "always: accept everybody",
+    )
+
+
+def test_swaps_under_load_keep_every_probability(bank):
+    """Decisions that started under a policy are drawn by it, whatever is published meanwhile."""
+    bank.arrive(100, seed=1)
+    started = bank.service.decider.prepare("bank", [])
+    assert started == []
+    for swap in range(10):
+        bank.post("/v1/kill" if swap % 2 else "/v1/revive", {"product": "loan", "by": "op"})
+        bank.arrive(20, seed=swap, first=1000 + 100 * swap)
+    assert recompute(bank.ledger, "bank", "loan") == 300
+
+
+# what is active inside the transaction
+
+
+@pytest.fixture
+def replicas(postgres_url):
+    """Two replicas that look at their ledger every twenty minutes, unless they must."""
+    made = [Bank(postgres_url, refresh_limit=3600.0) for _ in range(2)]
+    yield made
+    for bank in made:
+        bank.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "mode"),
+    [("kill", "killed"), ("shadow", "shadow"), ("revive", "live"), ("live", "live")],
+)
+def test_a_switch_holds_on_every_replica_when_it_is_acknowledged(replicas, action, mode):
+    one, other = replicas
+    if mode == "live":
+        before = {"revive": "kill", "live": "shadow"}[action]
+        one.post(f"/v1/{before}", {"product": "loan", "by": "op"})
+        assert other.post("/v1/decisions", application("before")).json()["mode"] != "live"
+    else:
+        assert other.post("/v1/decisions", application("before")).json()["mode"] == "live"
+    assert one.post(f"/v1/{action}", {"product": "loan", "by": "op"}).json()["mode"] == mode
+    found = other.post("/v1/decisions", application("after")).json()
+    assert (found["mode"], found["act"]) == (mode, mode != "shadow")
+    again = one.post("/v1/decisions", application("after"))
+    assert again.json() == found
+    assert again.headers["evenhand-replayed"] == "true"
+
+
+def test_a_policy_of_another_replica_decides_at_once(replicas):
+    one, other = replicas
+    first = closings(one)[-1]
+    other.post("/v1/decisions", application("before"))
+    newest = one.ledger.publish(
+        "bank", "loan", REJECT.to_json(), epoch=2, parent=first.id, checkpoint={}
+    )
+    batch = {"decisions": [application("a"), application("b", features=[1.0, 2.0])]}
+    found = other.post("/v1/decisions/batch", batch).json()["decisions"]
+    assert (found[0]["policy"], found[0]["accept"]) == (newest.id, False)
+    assert found[1]["status"] == 422
+
+
+def test_a_decider_that_does_not_compare_is_caught(replicas, monkeypatch):
+    """The negative control: terms without a basis."""
+    one, other = replicas
+    other.post("/v1/decisions", application("before"))
+    monkeypatch.setattr("evenhand_service.decider.Terms", without_basis)
+    one.post("/v1/kill", {"product": "loan", "by": "op"})
+    assert other.post("/v1/decisions", application("after")).json()["mode"] == "live"
+
+
+def test_a_replica_that_cannot_look_for_too_long_refuses(bank, monkeypatch):
+    decider = bank.service.decider
+    now = time_of(decider, monkeypatch)
+
+    def away():
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr(bank.ledger, "basis", away)
+    assert bank.post("/v1/decisions", application("k1")).status_code == 200
+    now[0] += 31.0
+    refused = bank.post("/v1/decisions", application("k2"))
+    assert refused.status_code == 503
+    assert "for 31 s this replica could not see what decides" in refused.json()["detail"]
+    assert "another replica" in refused.json()["hint"]
+    monkeypatch.undo()
+    assert bank.post("/v1/decisions", application("k2")).status_code == 200
+
+
+def time_of(decider, monkeypatch):
+    """The seconds since the decider last looked, turned by hand."""
+    now = [0.0]
+    monkeypatch.setattr(type(decider), "refresh_age", property(lambda self: now[0]))
+    return now
+
+
+@pytest.mark.parametrize("error", [RuntimeError("x"), OSError("x"), asyncio.CancelledError()])
+def test_nobody_waits_for_ever_whatever_the_ledger_raises(error):
+    async def story():
+        class Broken:
+            async def decide_async(self, asked):
+                await turns(2)
+                raise error
+
+        commits = GroupCommit(Broken())
+        tasks = [asyncio.ensure_future(commits.decide([number])) for number in range(3)]
+        return await answers(*tasks)
+
+    assert [type(found) for found in played(story)] == [type(error)] * 3
+
+
+def test_many_who_ask_at_once_share_a_look_that_begins_after_they_came(bank):
+    looks = []
+
+    async def story():
+        decider = bank.service.decider
+        decider.ledger = SlowLook(bank.ledger, looks)
+        first = [asyncio.ensure_future(decider.current()) for _ in range(50)]
+        await asyncio.to_thread(until, lambda: len(looks) == 1, "the first look")
+        late = [asyncio.ensure_future(decider.current()) for _ in range(50)]
+        await asyncio.sleep(0)
+        assert not any(task.done() for task in late)
+        decider.ledger.gate.set()
+        await asyncio.gather(*first, *late)
+
+    asyncio.run(story())
+    assert len(looks) == 2
+
+
+class SlowLook:
+    """A ledger of several replicas, each look at which waits for a sign."""
+
+    def __init__(self, ledger, looks):
+        self.ledger, self.looks, self.gate = ledger, looks, threading.Event()
+        self.store = SimpleNamespace(path=None)
+
+    def basis(self):
+        self.looks.append(1)
+        self.gate.wait(PATIENCE)
+        return self.ledger.basis()
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["a row added", "a row deleted"])
+def test_a_killed_product_stays_killed_whatever_stands_in_the_database(tmp_path, deleted):
+    """The service stops, says so, and is not ready; nor is one that starts on that database. The
+    row of the kill is deleted, or one that revives the product is added, without the keyring.
+    """
+    where = tmp_path / "ledger.sqlite"
+    bank = Bank(where)
+    assert bank.post("/v1/kill", {"product": "loan"}).json()["mode"] == "killed"
+    assert bank.post("/v1/decisions", application("k1")).json()["mode"] == "killed"
+    intruder = Intruder(where)
+    if deleted:
+        intruder.unguard()
+        intruder.run("DELETE FROM events WHERE action = 'kill'")
+    else:
+        intruder.run(
+            "INSERT INTO events (seq, at, tenant, product, action, body, hash) SELECT 900, at, "
+            "tenant, product, 'revive', replace(body, '\"kill\"', '\"revive\"'), hash FROM events "
+            "WHERE action = 'kill'"
+        )
+    intruder.connection.commit()
+    intruder.connection.close()
+    for _ in range(2):
+        bank.post("/v1/shadow", {"product": "card"})
+        answer = bank.post("/v1/decisions", application("k2"))
+        assert answer.status_code == 503
+        assert "without the keyring" in answer.json()["detail"]
+        bank.service.health._told = None
+        ready = bank.client.get("/health/ready")
+        assert (ready.status_code, ready.json()["database"]) == (503, "broken")
+        bank.close()
+        bank = Bank(where, known=bank)
+    bank.close()

@@ -1,0 +1,138 @@
+"""Why somebody was decided so."""
+
+import pytest
+from service.tests.bank import CARD, application
+from service.tests.lives import live
+
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.thresholds import Threshold
+from evenhand.policies import Mixture
+from evenhand_service.explanations import hyperplanes, learned_from
+from evenhand_service.ledger import Standing
+
+
+def test_an_explanation_names_rules_coin_and_what_would_have_changed_it(bank):
+    live(bank, 9)
+    rejected = next(row for row in bank.ledger.history("bank", "loan") if not row.accept)
+    key = next(
+        k for k in range(100_000) if bank.ledger.find("bank", f"k{k}").drawn.seq == rejected.seq
+    )
+    found = bank.get(f"/v1/decisions/k{key}/explanation").json()
+    assert found["accept"] is False
+    assert found["coin"] >= found["acceptance"]
+    assert sum(part["weight"] for part in found["parts"] if part["accepts"]) == pytest.approx(
+        found["acceptance"]
+    )
+    shares = [reason["share"] for reason in found["reasons"]]
+    assert found["reasons"][0]["feature"] == "score"
+    assert sum(shares) == pytest.approx(found["acceptance"] - found["usual"])
+    assert found["compared_with"] == 200
+    scores = [row.features[0] for row in bank.ledger.history("bank", "loan")]
+    change = found["change"]
+    assert change["features"] == ["score"]
+    assert min(scores) <= change["values"][0] <= max(scores)
+    assert change["acceptance"] > found["coin"]
+    assert "the same coin would have accepted" in found["sentence"]
+    assert "Chance had a say" in found["sentence"]
+
+
+LINEAR = {"kind": "linear", "weights": [2.0, 0.0, 1.0], "threshold": 5.0}
+TREE = {"kind": "tree", "column": [0, 2, -1], "value": [1.0, 2.0, 3.0]}
+CUT = {"kind": "threshold", "column": 2, "value": 7.0}
+
+
+def test_a_rule_changes_its_answer_at_its_hyperplanes():
+    """Linear rules where w.x crosses the threshold, cuts and trees at their values."""
+    policy = {"parts": [{"hypothesis": rule} for rule in (LINEAR, TREE, CUT)]}
+    weights, right = hyperplanes(policy, 3)
+    assert weights.tolist() == [[2, 0, 1], [1, 0, 0], [0, 0, 1], [0, 0, 1]]
+    assert right.tolist() == [5.0, 1.0, 2.0, 7.0]
+    assert hyperplanes({"kind": "constant", "accept": True}, 2)[0].shape == (0, 2)
+
+
+def decided_by(bank, rules, weights, people):
+    """Publish a mixture for the product "card" (score, income), and decide about people by it."""
+    first = [p for p in bank.ledger.policies("bank", "card") if p.in_lineage][-1]
+    certificate = bank.ledger.certificates("bank", "card")[-1].document
+    bank.ledger.publish(
+        "bank", "card", Mixture(rules, weights).to_json(), epoch=first.epoch + 1, parent=first.id,
+        checkpoint={}, certificate=certificate,
+    )  # fmt: skip
+    bank.service.decider.refresh(CARD)
+    asked = [
+        application(f"c{n}", product="card", features=features) for n, features in enumerate(people)
+    ]
+    bank.post("/v1/decisions/batch", {"decisions": asked})
+    return [bank.get(f"/v1/decisions/c{n}/explanation").json() for n in range(len(people))]
+
+
+SCORE, INCOME = Threshold(0, 0.0, 2), Threshold(1, 100.0, 2)
+
+
+def test_the_feature_that_decided_is_named_and_never_the_first_one_by_default(bank):
+    """The rule looks at the income alone; a tie between two features names both."""
+    people = [[float(n % 7), 90.0 + n] for n in range(30)]
+    told = decided_by(bank, (INCOME,), (1.0,), [*people, [-50.0, 95.0]])[-1]
+    assert [one["feature"] for one in told["reasons"]] == ["income"]
+    assert "What spoke most against it: income." in told["sentence"]
+    assert told["change"]["features"] == ["income"]
+    assert told["change"]["values"] == [100.0]
+    assert "chance had no say" in told["sentence"]
+
+
+def test_features_that_spoke_equally_are_both_named(bank):
+    people = [[1.0, 200.0], [2.0, 300.0], [-1.0, 50.0]]
+    told = decided_by(bank, (SCORE, INCOME), (0.5, 0.5), people)[-1]
+    assert [one["share"] for one in told["reasons"]] == pytest.approx([-0.5, -0.5])
+    assert "score and income, equally" in told["sentence"]
+
+
+def test_where_rejecting_everybody_decided_no_feature_is_blamed(bank):
+    people = [[1.0, 50.0 + n] for n in range(40)]
+    told = decided_by(bank, (ACCEPT_ALL, REJECT_ALL), (0.3, 0.7), people)
+    refused = [one for one in told if not one["accept"]]
+    assert refused
+    for one in refused:
+        assert (one["reasons"], one["change"], one["chance_decided"]) == ([], None, True)
+        assert "Rejecting everybody has the weight 0.7" in one["sentence"]
+        assert "against it" not in one["sentence"]
+
+
+def test_the_kill_switch_is_named_as_what_decided(bank):
+    bank.post("/v1/kill", {"product": "loan", "by": "officer", "constant": "reject"})
+    bank.post("/v1/decisions", application())
+    told = bank.get("/v1/decisions/k1/explanation").json()
+    assert "the kill switch was on, and everybody was rejected" in told["sentence"]
+    assert told["learned_from"].startswith("no: it was made in killed mode")
+
+
+def test_others_are_found_however_far_away_they_are_in_the_chain(bank):
+    """The rows of another product lie between."""
+    bank.post("/v1/decisions", application("c0", product="card", features=(1.0, 2.0)))
+    bank.arrive(2500, seed=5)
+    bank.post("/v1/decisions", application("c1", product="card", features=(1.0, 2.0)))
+    assert bank.get("/v1/decisions/c1/explanation").json()["compared_with"] == 1
+    assert bank.get("/v1/decisions/c0/explanation").json()["compared_with"] == 1
+
+
+def test_what_a_decision_teaches_is_said_of_every_kind(bank):
+    """Rejected people are learned from too: that they came. A second application is not."""
+    drawn = bank.ledger.find  # durable answers
+    bank.post("/v1/decisions", application("a", person="p"))
+    bank.post("/v1/decisions", application("b", person="p"))
+    assert drawn("bank", "a").drawn.first
+    said = {k: bank.get(f"/v1/decisions/{k}/explanation").json()["learned_from"] for k in "ab"}
+    assert said["a"].startswith("yes: the outcome counts when")
+    assert said["b"].startswith("no: it is not the person's first")
+    bank.post("/v1/outcomes", {"key": "a", "label": 1})
+    assert "is known" in bank.get("/v1/decisions/a/explanation").json()["learned_from"]
+    rejected = drawn("bank", "a").drawn._replace(accept=False)
+    assert learned_from(rejected, Standing("rejected")).startswith("yes: that this person came")
+
+
+def test_a_certain_decision_leaves_no_say_to_chance(bank):
+    bank.post("/v1/decisions", application())
+    told = bank.get("/v1/decisions/k1/explanation").json()
+    assert (told["accept"], told["chance_decided"], told["reasons"]) == (True, False, [])
+    assert (told["usual"], told["change"]) == (None, None)  # there is nobody to compare with
+    assert "chance had no say" in told["sentence"]

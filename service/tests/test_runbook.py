@@ -1,0 +1,210 @@
+"""service/docs/operating.md is a runbook: its lines marked `$` are typed into one shell, in order,
+and what they print is compared with the page.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from service.tests.ledger import conftest as postgres
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+HEADINGS = (
+    "Install",
+    "The first certificate",
+    "Backup",
+    "Witnesses",
+    "Upgrade",
+    "Watching",
+    "When something is wrong",
+    "Rollback",
+    "The certificate is suspended",
+    "A key is lost",
+    "The database is away or full",
+    "A replica is paused",
+    "The clock is wrong",
+    "Rights in the database",
+    "The root key",
+    "Restore",
+    "An auditor's visit",
+    "On SQLite",
+)
+"""Each of them is a heading with at least one line that is run."""
+
+
+class Step(NamedTuple):
+    """What is typed, under which heading, and what the page says that it prints."""
+
+    heading: str
+    typed: str
+    shown: str
+
+    @property
+    def code(self) -> int:
+        """A refusal ends with 2."""
+        return 2 if re.search(r"^Error: ", self.shown, re.M) else 0
+
+
+def steps(text):
+    """The lines marked `$`, each with its continuation or its document, and what follows it."""
+    found = []
+    for block in BLOCK.finditer(text):
+        heading = re.findall(r"^##+ (.*)", text[: block.start()], re.M)[-1]
+        lines = iter(block[1].splitlines())
+        for line in lines:
+            if not line.startswith("$ "):
+                heading, typed, shown = found.pop()
+                found.append(Step(heading, typed, f"{shown}{line}\n"))
+                continue
+            typed = [line.removeprefix("$ ")]
+            if "<< 'EOF'" in line:
+                while typed[-1] != "EOF":
+                    typed.append(next(lines))
+            if line.endswith("{"):  # a function, up to its end
+                while typed[-1] != "}":
+                    typed.append(next(lines).removeprefix("> "))
+            found.append(Step(heading, "\n".join(typed), ""))
+    return found
+
+
+def agrees(said, shown):
+    """Whether what was said is what the page shows; `...` stands for anything, also for lines."""
+    pattern = ".*".join(re.escape(part) for part in shown.strip().split("..."))
+    return re.fullmatch(pattern, said.strip(), re.S) is not None
+
+
+def script(story):
+    """One shell types everything, and stops at the first line that does not end as it should; what
+    it started ends with it.
+    """
+    lines = ["trap 'kill -KILL $(jobs -pr) $(jobs -ps) 2> /dev/null' EXIT"]
+    for number, step in enumerate(story):
+        lines.append(step.typed)
+        lines.append(f"code=$?; printf '\\n@@@ %s %s\\n' {number} $code")
+        lines.append(f"[ $code = {step.code} ] || exit 3")
+    return "\n".join(lines) + "\n"
+
+
+def played(story, folder, ports):
+    """What each step said, up to the one that failed."""
+    commands = folder / "bin"
+    commands.mkdir()
+    for name, words in (("evenhand", "-m evenhand"), ("python", "")):
+        (commands / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        (commands / name).chmod(0o755)
+    place = folder / "fresh"
+    place.mkdir()
+    text = with_ports(script(story), ports)
+    (folder / "script").write_text(text)
+    path = f"{commands}{os.pathsep}{os.environ['PATH']}"
+    with (folder / "said").open("w") as said:
+        subprocess.run(
+            ["bash", str(folder / "script")],
+            cwd=place,
+            env={**os.environ, "PATH": path, "NO_PROXY": "127.0.0.1", "LC_ALL": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    parts = re.split(r"\n@@@ \d+ (\d+)\n", (folder / "said").read_text())
+    return list(zip(parts[::2], map(int, parts[1::2]), strict=False))
+
+
+def with_ports(text, ports):
+    """The text with the ports that are free here."""
+    written = "|".join(ports)
+    return re.sub(rf"\b({written})\b", lambda found: str(ports[found[1]]), text) if ports else text
+
+
+def free_ports(number):
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+@pytest.fixture
+def server():
+    """The port of a PostgreSQL that asks for passwords, with the role of the page and no more
+    rights than the page gives it.
+    """
+    import psycopg
+
+    tools = postgres._postgres_tools()
+    for tool in ("curl", "psql", "pg_dump"):
+        if tools is None or shutil.which(tool) is None:
+            postgres.skip(f"PostgreSQL's server or {tool} is not installed")
+    assert "createuser --createdb --createrole --pwprompt evenhand" in TEXT
+    password = re.search(r"^127\.0\.0\.1:5432:\*:evenhand:(.*)$", TEXT, re.M)[1]
+    home, port = Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp")), free_ports(1)[0]
+    run, data = postgres._runner(home), home / "data"
+    (home / "password").write_text("of the administrator")
+    (home / "password").chmod(0o644)
+    with postgres.ends_with_this_process(home, data):
+        words = ("-U", "postgres", "-A", "scram-sha-256", f"--pwfile={home / 'password'}", "-N")
+        run(tools / "initdb", "-D", data, *words)
+        options = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -p {port}"
+        words = ("-w", "-t", "300", "-o", f"{options} -c fsync=off", "-l", home / "log", "start")
+        run(tools / "pg_ctl", "-D", data, *words)
+        administrator = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+        with psycopg.connect(administrator, password="of the administrator") as connection:
+            connection.execute(
+                f"CREATE ROLE evenhand LOGIN CREATEDB CREATEROLE PASSWORD '{password}'"
+            )
+        yield str(port)
+
+
+def test_every_heading_of_the_runbook_has_steps():
+    headings = re.findall(r"^##+ (.*)", TEXT, re.M)
+    run = {step.heading for step in steps(TEXT)}
+    assert [name for name in HEADINGS if name not in headings or name not in run] == []
+
+
+def test_the_alerts_name_headings_of_the_runbook():
+    alerts = (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text(encoding="utf-8")
+    named = re.findall(r'runbook: "service/docs/operating.md: (.*)"', alerts)
+    headings = tuple(heading.lower() for heading in re.findall(r"^##+ (.*)", TEXT, re.M))
+    assert named
+    assert [name for name in named if not any(h.startswith(name.lower()) for h in headings)] == []
+
+
+def test_what_is_compared_can_differ():
+    function = "$ f() {\n>   no\n> }\n"
+    text = f"# a\n## b\n```console\n$ cat << 'EOF'\n$ no\nEOF\n{function}$ x\ny ... z\n```\n"
+    found = steps(text)
+    assert [step.typed for step in found] == ["cat << 'EOF'\n$ no\nEOF", "f() {\n  no\n}", "x"]
+    assert agrees("y 1 z", found[-1].shown)
+    assert not agrees("y 1", found[-1].shown)
+    assert not agrees("anything", "")
+
+
+def test_a_step_that_fails_ends_the_story(tmp_path):
+    story = [Step("a", "echo 1", "1\n"), Step("a", "false", ""), Step("a", "echo 2", "2\n")]
+    assert played(story, tmp_path, {}) == [("1\n", 0), ("", 1)]
+
+
+@pytest.mark.slow
+def test_the_runbook_works_as_it_is_written(tmp_path, server):
+    story = steps(TEXT)
+    names = ("8377", "8378", "8379", "5432")
+    ports = dict(zip(names, [*free_ports(3), server], strict=True))
+    said = played(story, tmp_path, ports)
+    wrong = [
+        f"{step.heading}: {step.typed}\nsaid ({code}): {words[:2000]}\nshown: {step.shown}"
+        for step, (words, code) in zip(story, said, strict=False)
+        if code != step.code or not agrees(words, with_ports(step.shown, ports))
+    ]
+    assert not wrong, "\n\n".join(wrong)
+    assert len(said) == len(story), story[len(said)]

@@ -1,0 +1,1 @@
+"""Algorithms: pure functions over the table of rounds (`evenhand.rounds`)."""

@@ -1,0 +1,1 @@
+"""The certified algorithm, beyond the paper: `step` says what happens, in which order."""

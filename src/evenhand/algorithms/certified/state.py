@@ -1,0 +1,339 @@
+"""What the certified algorithm knows beside the table of rounds: one frozen record, without people.
+
+A *run* of certification has its own share delta_r of delta. It ends with a suspension; what it
+learned ends with it, and the next run starts on later people only.
+"""
+
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from evenhand.algorithms.certified.drift import DriftWatch
+from evenhand.algorithms.certified.evidence import Evidence
+from evenhand.algorithms.certified.intervals import (
+    BettingProcess,
+    EpochRecord,
+    GapProcess,
+    acceptance_table,
+)
+from evenhand.algorithms.certified.shares import AcceptedShares
+from evenhand.contracts import GroupUse, Hypothesis
+from evenhand.errors import InvalidInput
+from evenhand.fairness.certificate import Certificate
+from evenhand.fairness.delta_ledger import DeltaLedger, inverse_square_share, run_share
+from evenhand.fairness.rates import Rate
+from evenhand.hypotheses.constants import GroupClassifier
+from evenhand.rounds import Epoch, Span
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray
+
+RESERVE = 0.1
+"""The share of delta (and of the false alarms) kept for runs after a suspension; see
+docs/decisions/0004.
+"""
+LATER_GROUPS = 0.05
+"""The part of delta_r that is reserved for groups that join after the start, where none were
+listed.
+"""
+FOR_SHARES = 0.1
+"""The part of delta_r that the shares of a cap or a floor may be wrong with; nothing without
+one.
+"""
+ShareEnds = tuple[float, float]
+"""(lower, upper): between which values the share lies that a policy accepts."""
+GapEnds = tuple[FloatArray, FloatArray]
+"""(lower, upper): between which values the gaps of a policy lie, one entry per rate and pair."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """|gap| <= limit for all `rates` and pairs of groups, with probability at least 1 - delta,
+    judged by `bound`.
+    """
+
+    rates: tuple[Rate, ...]
+    limit: float
+    delta: float
+    bound: str
+    group_use: GroupUse
+    maturity: float | None
+    drift_false_alarm: float
+    seed: int
+    groups: tuple[Group, ...] | None = None
+    """Those that were listed; None if they are taken from the first rounds."""
+    accept_at_most: float | None = None
+    accept_at_least: float | None = None
+    """Between which shares of the population every policy accepts; None where there is no bound.
+    """
+
+    budgeted: bool = False
+    has_quota: bool = False
+    """Whether there is an audit budget, and a quota."""
+
+    @property
+    def most(self) -> float:
+        """The largest share that may be accepted."""
+        return 1.0 if self.accept_at_most is None else self.accept_at_most
+
+    @property
+    def least(self) -> float:
+        """The smallest share that may be accepted."""
+        return 0.0 if self.accept_at_least is None else self.accept_at_least
+
+    @property
+    def shares_matter(self) -> bool:
+        """Whether there is a cap or a floor."""
+        return self.accept_at_most is not None or self.accept_at_least is not None
+
+    @property
+    def group_decides(self) -> bool:
+        """Whether hypotheses see the group."""
+        return self.group_use == "decide"
+
+    @property
+    def nominates(self) -> bool:
+        """Whether hypotheses are nominated one by one instead of all at once."""
+        return self.bound == "nominate"
+
+    def share(self, run: int) -> float:
+        """delta_r of run r, with what is reserved for groups that join later."""
+        return run_share(self.delta, run, reserve=RESERVE)
+
+    def reserved(self, run: int) -> float:
+        """What is kept of it for groups that join later: nothing if they were listed, or if the
+        bound looks at preset counts.
+        """
+        later = self.groups is None and self.bound in ("betting", "nominate")
+        return LATER_GROUPS * self._for_gaps(run) if later else 0.0
+
+    def own_share(self, run: int) -> float:
+        """delta_r without that, and without what is kept for the shares."""
+        return self._for_gaps(run) - self.reserved(run)
+
+    def for_shares(self, run: int) -> float:
+        """What is kept of delta_r for the shares that rules accept; 0 without cap and floor."""
+        return FOR_SHARES * self.share(run) if self.shares_matter else 0.0
+
+    def _for_gaps(self, run: int) -> float:
+        return self.share(run) - self.for_shares(run)
+
+    def false_alarm(self, run: int) -> float:
+        """The false-alarm probability of the drift tests in run r."""
+        return run_share(self.drift_false_alarm, run, reserve=RESERVE)
+
+    def pairs(self, groups: tuple[object, ...]) -> list[tuple[Rate, int, int]]:
+        """(rate, earlier, later) of each gap, in the order of all intervals."""
+        pairs = list(combinations(range(len(groups)), 2))
+        return [(rate, earlier, later) for rate in self.rates for earlier, later in pairs]
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedEpoch:
+    """An epoch as it was planned, with all that is claimed about it: the policy to come back to
+    when the audit budget or the quota lets it. record: what its people are judged by; gaps,
+    accepted: between which values its gaps and its share lie. None: nothing is certified yet.
+    """
+
+    epoch: Epoch
+    record: EpochRecord | None = None
+    gaps: Any = None
+    accepted: ShareEnds | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CertifiedState:
+    """One run of certification: its evidence, intervals, bookings and drift tests.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        What is guaranteed.
+    ledger : DeltaLedger
+        What has been booked of delta, over all runs.
+    run : int
+        The number of the run, from 1.
+    began : int
+        The round at which the run began.
+    ended : tuple of str
+        What ended the run before it.
+    groups : tuple or None
+        The groups of the certificate, fixed when intervals start; later ones may join.
+    covered_from : dict
+        The first round from which each of them is covered.
+    evidence : Evidence
+        Sums over closed cohorts.
+    process : GapProcess or None
+        The intervals; None before each group has a few people.
+    records : dict
+        What the people of each epoch are judged by, written when the epoch was opened; kept until
+        its cohorts have closed.
+    closed_to : int
+        Rounds before this one have closed.
+    spans : tuple of (epoch, first, stop)
+        The closed cohorts of this run.
+    drift : DriftWatch or None
+        The drift tests; None before intervals start.
+    contradictions : int
+        Hypotheses whose evidence contradicts itself.
+    nominated_at, nominated_labels : float
+        The round and the number of labels at the last nomination.
+    shares, group_shares : AcceptedShares or None
+        How large a share of the population each hypothesis, and each group classifier, accepts;
+        None without a cap or a floor, and before intervals start.
+    gaps : dict
+        Between which values the gaps of each epoch's policy were certified to lie.
+    accepted : dict
+        Between which values the share lies that each epoch's policy accepts; with a cap or a floor.
+    frozen : Certificate or None
+        The certificate of a policy that does not change any more.
+    planned : PlannedEpoch or None
+        The epoch as it was planned.
+    audits_open, quota_open : bool
+        Whether the audit coin is tossed, and whether anybody may be accepted, in the epoch that is
+        open.
+    """
+
+    guarantee: Guarantee
+    ledger: DeltaLedger
+    run: int = 1
+    began: int = 0
+    ended: tuple[str, ...] = ()
+    groups: tuple[Group, ...] | None = None
+    covered_from: dict[Group, int] = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=Evidence)
+    process: GapProcess | None = None
+    records: dict[int, EpochRecord] = field(default_factory=dict)
+    closed_to: int = 0
+    spans: tuple[Span, ...] = ()
+    drift: DriftWatch | None = None
+    contradictions: int = 0
+    nominated_at: float = 0.0
+    nominated_labels: float = 0.0
+    shares: AcceptedShares | None = None
+    group_shares: AcceptedShares | None = None
+    gaps: dict[int, Any] = field(default_factory=dict)
+    accepted: dict[int, ShareEnds] = field(default_factory=dict)
+    frozen: Certificate | None = None
+    planned: PlannedEpoch | None = None
+    audits_open: bool = True
+    quota_open: bool = True
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """What says that an assumption is broken, in words."""
+        streams = () if self.drift is None else self.drift.monitor.alarms
+        alarms = tuple(str(stream) for stream in streams)
+        empty = self.contradictions
+        empty += sum(shares.contradictions for shares in self._all_shares)
+        if empty:
+            alarms += (f"the evidence about {empty} hypotheses contradicts itself",)
+        return alarms
+
+    @property
+    def _all_shares(self) -> list[AcceptedShares]:
+        return [shares for shares in (self.shares, self.group_shares) if shares is not None]
+
+    @property
+    def ready(self) -> bool:
+        """Whether every group has a few people in each denominator."""
+        return not self.evidence.missing(self.guarantee.rates, self.guarantee.groups)
+
+    @property
+    def first_run(self) -> bool:
+        """Whether nothing has been suspended yet."""
+        return self.run == 1
+
+    @property
+    def running(self) -> tuple[GapProcess, tuple[Group, ...]]:
+        """The interval process and the groups of the certificate; InvalidInput before it has
+        started.
+        """
+        if self.process is None or self.groups is None:
+            raise InvalidInput(
+                "nothing is certified yet; only constants are deployed.",
+                hint="look at report.notes.",
+            )
+        return self.process, self.groups
+
+    def next_run(self, round: int) -> "CertifiedState":
+        """After a suspension: the ledger goes on, and nothing that was learned counts any more."""
+        return CertifiedState(
+            guarantee=self.guarantee,
+            ledger=self.ledger,
+            run=self.run + 1,
+            began=round,
+            ended=self.alarms,
+            covered_from=self.covered_from,
+            closed_to=self.closed_to,
+            gaps=self.gaps,
+            accepted=self.accepted,
+        )
+
+    def joined_by_group(self, group: Group, round: int) -> "CertifiedState":
+        """A group that has turned up since the start joins: it is covered from the next policy on.
+
+        The N-th to join books 6 rho delta_r / (pi^2 N^2), and its processes see later epochs only.
+        Until its intervals are narrow the limit for its pairs is kept by weight on constants.
+        """
+        assert isinstance(self.process, BettingProcess)
+        assert self.groups is not None
+        number = len(self.process.bound.joins) + 1
+        share = inverse_square_share(self.guarantee.reserved(self.run), number)
+        what = f"group {group} joins"
+        group_shares = self.group_shares
+        if group_shares is not None:
+            # "accept iff group" of a group that joins late has no share of delta: nothing is
+            # claimed about how many people it accepts
+            group_shares = group_shares.joined_by(0.0)
+        return replace(
+            self,
+            group_shares=group_shares,
+            ledger=self.ledger.book(what, share, at=round, run=self.run),
+            process=self.process.joined_by_group(group, share),
+            groups=(*self.groups, group),
+            covered_from={**self.covered_from, group: round},
+        )
+
+    # what may be deployed
+
+    def certified(self) -> tuple[tuple[Hypothesis, ...], FloatArray, FloatArray]:
+        """Hypotheses with the lower and upper ends of their intervals (gaps, members); the group
+        classifiers, whose gaps are known, join where the group may decide.
+
+        "Accept iff group" has a rate of 1 in its own group and of 0 in all others (for a false
+        negative rate, the reverse).
+        """
+        process, groups = self.running
+        lower, upper, _ = process.intervals()
+        if not self.guarantee.group_decides:
+            return process.members, lower, upper
+        own = np.eye(len(groups))
+        pairs = self.guarantee.pairs(groups)
+        exact = np.array([rate.sign * (own[k] - own[j]) for rate, j, k in pairs])
+        members = (*process.members, *(GroupClassifier(group) for group in groups))
+        return (
+            members,
+            np.concatenate([lower, exact], axis=1),
+            np.concatenate([upper, exact], axis=1),
+        )
+
+    def share_ends(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(members of `certified`,) three times: the lower and upper ends of the share that each
+        accepts, and its estimate.
+        """
+        parts = self._all_shares
+        names = ("lower", "upper", "estimate")
+        lower, upper, estimate = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in names
+        )
+        return lower, upper, estimate
+
+    def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
+        """(members of `certified`, rows): who accepts whom."""
+        process, groups = self.running
+        table = process.table(features, group)
+        if not self.guarantee.group_decides:
+            return table
+        others = tuple(GroupClassifier(value) for value in groups)
+        return np.concatenate([table, acceptance_table(others, features, group)])

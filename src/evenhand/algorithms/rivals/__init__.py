@@ -1,0 +1,1 @@
+"""What others do about the same problem."""

@@ -1,0 +1,253 @@
+"""`evenhand certify`: a certificate for the population, from one table; also behind `solve
+--certify`.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from evenhand.cli import show
+from evenhand.cli.gating import Gating, gate_options, leave
+from evenhand.cli.messages import note_text
+from evenhand.cli.options import (
+    COMMA_LIST,
+    JSON_FILE,
+    RATE_NAME,
+    FileOptions,
+    Function,
+    Unseen,
+    file_options,
+    json_options,
+    unseen_option,
+)
+from evenhand.cli.problem import TableProblem
+from evenhand.contracts import Json
+from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import RATES
+from evenhand.policies import Mixture
+from evenhand.words import Prices
+
+if TYPE_CHECKING:
+    from evenhand.table_certificate import TableCertification
+
+
+def certify_options(command: Function) -> Function:
+    """What a certificate may ask beside the limit; each option is handed on by its name."""
+    ceiling = click.option(
+        "--ceiling",
+        "ceilings",
+        metavar="RATE=X",
+        multiple=True,
+        help="With a certificate: a ceiling on a rate of all people, fpr=0.1 or selection=0.2; "
+        "may be given several times.",
+    )
+    coins = click.option(
+        "--no-coins",
+        is_flag=True,
+        help="With a certificate: no lottery at decision time, but the cheapest single rule that "
+        "passes.",
+    )
+    return ceiling(coins(command))
+
+
+def named_ceilings(texts: tuple[str, ...]) -> dict[str, float]:
+    """The ceilings of --ceiling RATE=X."""
+    found = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError as error:
+            raise InvalidInput(
+                f"--ceiling {text!r} is not RATE=X.", hint="--ceiling selection=0.2"
+            ) from error
+    return found
+
+
+@click.command("certify")
+@click.argument("policy", metavar="POLICY.JSON")
+@click.argument("data", metavar="TABLE")
+@click.option("--label", metavar="COL", help="Column with the outcome.  [as in POLICY]")
+@click.option("--good", metavar="VALUE", help="The good outcome.  [as in POLICY]")
+@click.option("--bad", metavar="A,B", type=COMMA_LIST, help="The bad outcomes, if several.")
+@click.option("--group", metavar="COL", help="Column with the group.  [as in POLICY]")
+@click.option(
+    "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
+)
+@click.option(
+    "--rate",
+    "rates",
+    type=RATE_NAME,
+    multiple=True,
+    help="The rate to hold even; may be given several times.  [as in POLICY]",
+)
+@click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
+@click.option("--delta", type=float, default=0.05, help="How likely the certificate may be wrong.")
+@certify_options
+@unseen_option
+@click.option("--drop-missing", is_flag=True, help="Leave out rows that lack a value or a group.")
+@click.option("--drop-unlabelled", is_flag=True, help="Leave out people without an outcome.")
+@click.option("--out", metavar="POLICY.JSON", type=JSON_FILE, help="Save the certified policy.")
+@gate_options
+@file_options
+@json_options
+def command(
+    policy: str,
+    data: str,
+    label: str | None,
+    good: str | None,
+    bad: tuple[str, ...] | None,
+    group: str | None,
+    groups: tuple[str, ...] | None,
+    rates: tuple[str, ...],
+    limit: float | None,
+    delta: float,
+    ceilings: tuple[str, ...],
+    no_coins: bool,
+    unseen: Unseen,
+    drop_missing: bool,
+    drop_unlabelled: bool,
+    out: Path | None,
+    gating: Gating,
+    reading: FileOptions,
+    document: str | Path | None,
+) -> None:
+    """Certify a policy of `evenhand solve --out` on people who had no part in choosing it.
+
+    The policy is certified as it is, or not; in both cases you get the cheapest mixture of its
+    rules with accept-all and reject-all that is certified, because constants have no gap.
+
+    \b
+    Example
+      evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
+      evenhand certify policy.json others.csv --limit 0.05 --out certified.json
+
+    To fit and certify on one table: evenhand solve loans.csv ... --certify 0.05
+    With --gate the exit code is about the policy as it is: 0 within, 1 above, 3 not shown.
+    """
+    from evenhand.cli.apply import read_people
+    from evenhand.evaluation import PolicyFile
+    from evenhand.table_certificate import certify
+
+    file = PolicyFile.read(policy)
+    if not isinstance(file.policy, Mixture):
+        raise InvalidInput(f"{policy} holds no mixture of rules, and only rules can be certified.")
+    people, source, notes = read_people(
+        file,
+        data,
+        reading,
+        label=label,
+        good=good,
+        bad=bad or (),
+        group=group,
+        groups=groups or (),
+        unseen=unseen,
+        drop_missing=drop_missing,
+        drop_unlabelled=drop_unlabelled,
+    )
+    if limit is None:
+        limit = float(file.document.get("limit", 0.05))
+    symbols = file.document.get("limited_rates", ["FPR"])
+    asked = rates or tuple(name for name in RATES if RATES[name].symbol in symbols)
+    opened = gating.open(delta, data, policy)
+    prices = file.prices or (1.0, 1.0)
+    found = certify(
+        file.policy,
+        people,
+        limit,
+        rates=tuple(dict.fromkeys(asked)),
+        prices=Prices(*prices),
+        delta=opened.delta,
+        ceilings=named_ceilings(ceilings),
+        randomise=not no_coins,
+    )
+    result = opened.judge(found, limit)
+    figures = {**found.to_json(), "table": source, "notes": [str(note) for note in notes]}
+    if result is not None:
+        figures["gate"] = result.to_json()
+    if out is not None:
+        certified = {**file.document, "limit": limit, **policy_parts(found, file.columns)}
+        show.write_json(out, certified, indent=2)
+    if not show.emit(document, figures):
+        screen = show.console()
+        screen.print(show.heading(f"{source}: {found.certified_on:,} people, {file.source}"))
+        show.show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+        show.show_lines(screen, found.describe(file.columns).splitlines())
+        if out is not None:
+            click.echo(f"\nSaved: {out}")
+    leave(result, quiet=document == "-")
+
+
+def policy_parts(found: "TableCertification", names: "list[str]") -> Json:
+    """What a policy file says of a certified policy."""
+    return {
+        "policy": found.policy.to_json(),
+        "in_words": found.policy.describe(names).splitlines(),
+        "cost_per_person": found.cost,
+        "certificate": found.certificate.to_json(),
+        "note": found.certificate.claim,
+    }
+
+
+def present_certified(
+    task: TableProblem,
+    *,
+    delta: float,
+    ceilings: dict[str, float],
+    randomise: bool,
+    max_calls: int | None,
+    seed: int,
+    out: Path | None,
+    document: str | Path | None,
+) -> None:
+    """`solve --certify`: fit and certify on the table, save the policy, and say what is claimed."""
+    from evenhand import __version__
+    from evenhand.table_certificate import certify
+    from evenhand.tables import recipe_to_json
+
+    problem = task.problem
+    bad = task.sample.label == -1
+    found = certify(
+        task.hypotheses,
+        task.sample,
+        task.limit,
+        rates=task.rates,
+        prices=Prices(
+            np.where(bad, problem.cost_if_accepted, 0.0),
+            np.where(bad, 0.0, problem.cost_if_rejected),
+        ),
+        delta=delta,
+        ceilings=ceilings,
+        randomise=randomise,
+        group_use=task.group_use,
+        max_calls=max_calls,
+        seed=seed,
+    )
+    names = list(task.table.names)
+    file = {
+        "evenhand": __version__,
+        "columns": names,
+        **recipe_to_json(task.table.recipe),
+        "label": {"column": task.label, "good": task.good},
+        "group": {"column": task.group, "use": task.group_use, "values": list(task.sample.groups)},
+        "class": dict(task.hypotheses.params),
+        "limit": task.limit,
+        "limited_rates": [rate.symbol for rate in task.rates],
+        "prices": dict(task.prices),
+        "table": {"file": task.source, "people": len(task.sample)},
+        **({} if task.missing is None else {"missing": list(task.missing)}),
+        "warnings": [vars(one) for one in task.warnings],
+        **policy_parts(found, names),
+    }
+    if out is not None:
+        show.write_json(out, file, indent=2)
+    if show.emit(document, {**file, "certification": found.to_json()}):
+        return
+    screen = show.console()
+    show.show_task(screen, task)
+    screen.print(show.heading("\nCertified for the population"))
+    show.show_lines(screen, found.describe(names).splitlines())
+    if out is not None:
+        click.echo(f"\nSaved: {out}")

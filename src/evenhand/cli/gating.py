@@ -1,0 +1,130 @@
+"""--gate: a command that exits 0 within, 1 above and 3 not shown, as `evenhand.evaluation.gate`
+says.
+"""
+
+import functools
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evenhand.cli.options import Function, OutputFile
+from evenhand.cli.show import console, show_lines
+from evenhand.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from evenhand.evaluation.gates import Gated, GateLedger, GateResult, Look
+
+STYLES = {"within": "green", "above": "bold red", "not shown": "yellow"}
+
+
+@dataclass(frozen=True)
+class Gating:
+    """What the user asks of a gate."""
+
+    asked: bool = False
+    ledger: Path | None = None
+    commit: str = ""
+    summary: Path | None = None
+
+    def open(self, delta: float, *evidence: str | Path) -> "OpenGate":
+        """The gate of one call: it books its share of delta before anything is measured.
+
+        evidence: the files that are looked at; with what was typed they are the look's identity.
+        """
+        from evenhand.evaluation.gates import GateLedger
+
+        if self.ledger is None:
+            return OpenGate(self, delta)
+        content = b"\0".join(
+            Path(one).read_bytes() if Path(one).is_file() else str(one).encode() for one in evidence
+        )
+        # What is asked of the evidence is part of the look; how it is written down is not.
+        typed = "\0".join(sys.argv[1:]).encode()
+        ledger, look = GateLedger.read(self.ledger, delta).look(self.commit, content + typed)
+        ledger.write(self.ledger)
+        return OpenGate(self, look.share, ledger, look)
+
+
+@dataclass(frozen=True)
+class OpenGate:
+    """A gate whose share of delta is booked."""
+
+    gating: Gating
+    delta: float
+    """The probability with which this look may be wrong."""
+    ledger: "GateLedger | None" = None
+    look: "Look | None" = None
+
+    def judge(
+        self, record: "Gated", limit: float | None, least_ratio: float | None = None
+    ) -> "GateResult | None":
+        """The verdict; None if no gate was asked for."""
+        from evenhand.evaluation.gates import gate
+
+        if not self.gating.asked:
+            return None
+        if limit is None and least_ratio is None:
+            raise InvalidInput(
+                "--gate needs something to compare with.",
+                hint="add --limit 0.05, or --least-ratio 0.8.",
+                argument="limit",
+            )
+        result = gate(record, limit, least_ratio)
+        if self.gating.summary is not None:
+            self.gating.summary.write_text(result.to_markdown(), encoding="utf-8")
+        if self.ledger is not None and self.look is not None and self.gating.ledger is not None:
+            self.ledger.judged(self.look, result.status).write(self.gating.ledger)
+        return result
+
+
+def leave(result: "GateResult | None", *, quiet: bool) -> None:
+    """Say the verdict (unless a document says it) and end the command with its exit code."""
+    if result is None:
+        return
+    if not quiet:
+        show_lines(console(), ["", result.sentence], style=STYLES[result.status])
+    click.get_current_context().exit(result.exit_code)
+
+
+def gate_options(command: Function) -> Function:
+    """--gate and what belongs to it. Hands on `gating`: Gating."""
+
+    @click.option(
+        "--gate",
+        is_flag=True,
+        help="Exit 0 if all is shown to be within what is allowed, 1 if something is shown to be "
+        "above, 3 if neither is shown (2 is an error in the input).",
+    )
+    @click.option(
+        "--gate-ledger",
+        metavar="FILE.JSON",
+        type=OutputFile(".json"),
+        help="Account of delta over all looks: a false red has probability at most delta over all "
+        "of them, each look gets its share. Keep the file in the repository.",
+    )
+    @click.option(
+        "--commit", metavar="TEXT", default="", help="What the ledger calls this look: a commit."
+    )
+    @click.option(
+        "--summary",
+        metavar="FILE.MD",
+        type=OutputFile(".md"),
+        help="Write the verdict of --gate as Markdown.",
+    )
+    @functools.wraps(command)
+    def with_gate(
+        *args: Any,
+        gate: bool,
+        gate_ledger: Path | None,
+        commit: str,
+        summary: Path | None,
+        **options: Any,
+    ) -> None:
+        if not gate and (gate_ledger is not None or summary is not None):
+            raise click.UsageError("--gate-ledger and --summary belong to --gate: add it.")
+        command(*args, gating=Gating(gate, gate_ledger, commit, summary), **options)
+
+    return with_gate

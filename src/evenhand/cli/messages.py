@@ -1,0 +1,74 @@
+"""Errors, notes and warnings of the library as lines of the command line.
+
+The library names Python arguments ("leave_out"); a user of the command line needs the option of
+that name ("--leave-out").
+"""
+
+from collections.abc import Collection
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import click
+
+from evenhand.errors import EvenhandError, InvalidInput
+
+if TYPE_CHECKING:
+    from evenhand.tables import DataWarning, Note
+
+OTHER_NAMES = {"unlabelled": "--drop-unlabelled", "header": "--no-header"}
+"""The options that are not called as their argument."""
+TAKES_COLUMN = ("--leave-out", "--id")
+"""The options whose value is the column that a message is about."""
+
+
+def option_of(argument: str, column: str | None = None) -> str:
+    """The option that sets an argument, with the column as its value if it takes one."""
+    option = OTHER_NAMES.get(argument, "--" + argument.replace("_", "-"))
+    if column is not None and option in TAKES_COLUMN:
+        return f"{option} {quote(column)}"
+    return option
+
+
+def options_of(command: click.Command) -> set[str]:
+    """The options that a command knows; for a group of commands those of all of them."""
+    names = {
+        name
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for name in parameter.opts
+    }
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            names |= options_of(one)
+    return names
+
+
+def error_text(error: EvenhandError, known: Collection[str] = ()) -> str:
+    """What is wrong, the hint, and the options that the error is about.
+
+    known: the options of the command that was called; no others are shown.
+    """
+    lines = [error.sentence]
+    if error.hint is not None:
+        lines.append(f"Hint: {error.hint}")
+    concerned = [error.argument] if error.argument is not None else []
+    column = error.column if isinstance(error, InvalidInput) else None
+    options = [
+        option_of(argument, column)
+        for argument in dict.fromkeys([*concerned, *error.remedies])
+        if option_of(argument) in known
+    ]
+    if options:
+        lines.append(f"Option{'s' * (len(options) > 1)}: {', '.join(options)}")
+    return "\n".join(lines)
+
+
+def note_text(note: "Note") -> str:
+    """A note with the options that change what it says."""
+    options = [option_of(argument, note.column) for argument in note.remedies]
+    return f"{note} ({', '.join(options)})" if options else str(note)
+
+
+def warning_text(warning: "DataWarning") -> str:
+    """A warning about a table with the option that helps."""
+    return f"{warning.text} ({option_of(warning.argument, warning.name)})"

@@ -1,0 +1,170 @@
+"""The problem that a table and the options of a command describe."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from evenhand.cli.options import ColumnOptions
+from evenhand.contracts import GroupUse, HypothesisClass
+from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import RATES, Rate
+from evenhand.hypotheses import CLASSES, ScoreThresholds
+from evenhand.tables import DataWarning, LabelledFrame, Table, data_warnings, read_table
+from evenhand.words import (
+    BoolArray,
+    CostSensitiveProblem,
+    FloatArray,
+    GroupArray,
+    LabelledSample,
+    Prices,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TableProblem:
+    """A problem ready to be solved, with the names that let its answer be put in words."""
+
+    source: str
+    problem: CostSensitiveProblem
+    sample: LabelledSample
+    hypotheses: HypothesisClass
+    kind: str
+    rates: tuple[Rate, ...]
+    limit: float
+    group_use: GroupUse
+    table: Table
+    label: str
+    good: str
+    group: str
+    prices: Mapping[str, str]
+    """The prices as they were typed: numbers, or names of columns."""
+    priced: bool
+    """Whether a price is not 1, so that the cost is not the error rate."""
+    dropped: int
+    missing: tuple[str, ...] | None = None
+    """How a missing value is written in the table, where that is not the usual way."""
+    warnings: tuple[DataWarning, ...] = ()
+    held: LabelledSample | None = None
+    """People who were held out."""
+
+
+def table_problem(
+    data: str | Path,
+    columns: ColumnOptions,
+    *,
+    rates: Sequence[str] = ("fpr",),
+    limit: float = 0.05,
+    kind: str = "stumps",
+    score: str | None = None,
+    price_false_accept: str = "1",
+    price_false_reject: str = "1",
+    group_use: str = "certify-only",
+    holdout: float | None = None,
+    seed: int = 0,
+    fewest_by_default: int = 0,
+) -> TableProblem:
+    """Read the table and build the problem that the options describe; every error in the input is
+    raised here.
+
+    fewest_by_default: how many people of each outcome a group needs where nothing says it; rates
+    that are measured on the table itself need none.
+    """
+    prices = {"false_accept": price_false_accept, "false_reject": price_false_reject}
+    price_columns = tuple(price for price in prices.values() if _number(price) is None)
+    frame = _read(data, columns, kind, score, price_columns, fewest_by_default)
+    table = frame.encoded()
+    held = None
+    kept: slice | BoolArray = slice(None)
+    if holdout is not None:
+        out = held_out(table.group, holdout, seed)
+        kept = ~out
+        held = table.rows(out).sample
+        table = table.rows(kept)
+    costs: dict[str, float | FloatArray] = {}
+    for name, price in prices.items():
+        value = _number(price)
+        costs[name] = frame.frame.finite(price)[kept] if value is None else value
+    sample = table.sample
+    per_group = kind == "thresholds" and group_use == "decide"
+    return TableProblem(
+        source=Path(data).name,
+        problem=Prices(**costs).problem(sample.features, sample.group, sample.label),
+        sample=sample,
+        hypotheses=ScoreThresholds(per_group=True) if per_group else CLASSES[kind](),
+        kind=kind,
+        rates=tuple(RATES[name] for name in dict.fromkeys(rates)),
+        limit=limit,
+        group_use=cast(GroupUse, group_use.replace("-", "_")),
+        table=table,
+        label=frame.label_name,
+        good=frame.good,
+        group=frame.group_name,
+        prices=prices,
+        priced=any(_number(price) != 1.0 for price in prices.values()),
+        dropped=frame.dropped,
+        missing=frame.missing,
+        warnings=data_warnings(table, frame.group_name),
+        held=held,
+    )
+
+
+def _number(price: str) -> float | None:
+    """A price that is a number; None for the name of a column."""
+    try:
+        return float(price)
+    except ValueError:
+        return None
+
+
+def _read(
+    data: str | Path,
+    columns: ColumnOptions,
+    kind: str,
+    score: str | None,
+    price_columns: tuple[str, ...],
+    fewest_by_default: int,
+) -> LabelledFrame:
+    """The table; thresholds cut one score column, other classes use any columns."""
+    meaning = columns.given()
+    if kind == "thresholds":
+        if score is None or "features" in meaning:
+            given = "--features was given" if "features" in meaning else "--score is missing"
+            raise InvalidInput(
+                f"--class thresholds cuts one score column; {given}.",
+                hint="name it with --score COL, without --features.",
+            )
+        meaning["features"] = (score,)
+    elif score:
+        raise InvalidInput(
+            f"--score {score} belongs to --class thresholds, but the class is {kind}.",
+            hint="add --class thresholds, or leave --score out.",
+        )
+    frame = read_table(data, fewest_by_default=fewest_by_default, needed=price_columns, **meaning)
+    if score is not None and frame.frame[score].numbers is None:
+        raise InvalidInput(
+            f"--score {score} is a text column; thresholds cut a column of numbers.",
+            hint="name another column, or choose --class stumps with --encode.",
+        )
+    return frame
+
+
+def held_out(group: GroupArray, share: float, seed: int) -> BoolArray:
+    """Which rows are held out: the same share of every group, drawn by `seed`."""
+    if not 0 < share < 1:
+        raise InvalidInput(f"--holdout is {share:g}; it lies between 0 and 1.", hint="0.3.")
+    rng = np.random.default_rng(seed)
+    chosen = np.zeros(len(group), dtype=bool)
+    for value in dict.fromkeys(group.tolist()):
+        rows = np.flatnonzero(group == value)
+        taken = round(share * len(rows))
+        if not 0 < taken < len(rows):
+            raise InvalidInput(
+                f"group {value!r} has {len(rows)} people; --holdout {share:g} leaves nobody on one "
+                "side.",
+                hint="leave the group out (--groups), or hold out another share.",
+            )
+        chosen[rng.permutation(rows)[:taken]] = True
+    return chosen

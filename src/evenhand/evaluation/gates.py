@@ -1,0 +1,293 @@
+"""One function that says pass, fail or not shown: behind `--gate`, in tests, and over many commits.
+
+A finding is an interval beside what is allowed. A gate is red only for what is *shown*: the whole
+interval lies beyond the limit. It is green only if every interval lies within. All else is "not
+shown", which is no verdict about the decisions but one about the evidence.
+
+**Over many commits.** Each look at data may be wrong with its own probability. If look k spends
+delta_k = 6 delta / (pi^2 k^2), the sum over all looks that will ever be is delta: a red build
+although the truth is within the limit happens with probability at most delta over *all* commits,
+whatever made them change. `GateLedger` keeps the account in a file. The same evidence looked at
+again is the same event and costs nothing.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from evenhand.contracts import Json
+from evenhand.errors import InvalidInput
+from evenhand.fairness.delta_ledger import inverse_square_share
+from evenhand.fairness.findings import Finding, Status, judge
+
+EXIT_CODES: dict[Status, int] = {"within": 0, "above": 1, "not shown": 3}
+"""What a command with --gate exits with; 2 is an error in the input."""
+
+
+class Gated(Protocol):
+    """A record that a gate can judge."""
+
+    def findings(
+        self, limit: float | None = None, least_ratio: float | None = None
+    ) -> tuple[Finding, ...]:
+        """Every interval beside what is allowed."""
+        ...
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What a gate says.
+
+    Parameters
+    ----------
+    status : {"within", "above", "not shown"}
+        The verdict.
+    findings : tuple of Finding
+        What it rests on.
+    delta : float or None
+        The probability that a finding is wrong, if it is known.
+
+    Examples
+    --------
+    >>> result = GateResult("within", (Finding("gap FPR b - a", 0.01, 0.04, 0.05),), 0.05)
+    >>> result.exit_code, result.passed
+    (0, True)
+    """
+
+    status: Status
+    findings: tuple[Finding, ...]
+    delta: float | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 within, 1 above, 3 not shown."""
+        return EXIT_CODES[self.status]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is shown to be within what is allowed."""
+        return self.status == "within"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence, with the finding that decides it."""
+        words = {
+            "within": "Gate: within what is allowed",
+            "above": "Gate: ABOVE what is allowed",
+            "not shown": "Gate: neither within nor above is shown",
+        }
+        sure = "" if self.delta is None else f" (delta {self.delta:.3g})"
+        deciding = [one for one in self.findings if one.status == self.status]
+        because = f": {deciding[0].sentence}" if deciding and self.status != "within" else ""
+        return f"{words[self.status]}{sure}{because}."
+
+    def to_markdown(self) -> str:
+        """The verdict as a Markdown table, for the summary of a build.
+
+        Returns
+        -------
+        str
+            A heading, and a row for each finding.
+        """
+        rows = [
+            f"| {one.what} | {one.low:.4f} | {one.high:.4f} | "
+            f"{'>=' if one.at_least else '<='} {one.limit:g} | {one.status} |"
+            for one in self.findings
+        ]
+        head = ["| what | low | high | allowed | status |", "|---|---|---|---|---|"]
+        return "\n".join([f"**{self.sentence}**", "", *head, *rows, ""])
+
+    def to_json(self) -> Json:
+        """The verdict as plain JSON.
+
+        Returns
+        -------
+        dict
+            Status, exit code, delta and findings.
+        """
+        return {
+            "status": self.status,
+            "exit_code": self.exit_code,
+            "delta": self.delta,
+            "findings": [{**vars(one), "status": one.status} for one in self.findings],
+        }
+
+
+def gate(record: Gated, limit: float | None = None, least_ratio: float | None = None) -> GateResult:
+    """Judge a record: the one function behind `--gate` and `evenhand.testing.assert_within`.
+
+    Parameters
+    ----------
+    record : Measurement, Evaluation, ImpactTable or TableCertification
+        What was measured.
+    limit : float, optional
+        The largest gap that is allowed.
+    least_ratio : float, optional
+        The smallest ratio that is allowed.
+
+    Returns
+    -------
+    GateResult
+        The verdict, its exit code, and what it rests on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.evaluation import measure
+    >>> accepted = np.array([True] * 30 + [False] * 20 + [True] * 12 + [False] * 38)
+    >>> gate(measure(accepted, ["a"] * 50 + ["b"] * 50), limit=0.1).exit_code
+    1
+    """
+    findings = record.findings(limit, least_ratio)
+    return GateResult(judge(findings), findings, getattr(record, "delta", None))
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at evidence, with the share of delta that it may spend.
+
+    Parameters
+    ----------
+    commit : str
+        What was looked at: a commit, a date.
+    evidence : str
+        SHA-256 of the evidence and of what was asked of it.
+    share : float
+        Its share of delta.
+    status : str or None
+        The verdict; None before it is known.
+    """
+
+    commit: str
+    evidence: str
+    share: float
+    status: str | None = None
+
+
+@dataclass(frozen=True)
+class GateLedger:
+    """The account of delta over all looks.
+
+    Parameters
+    ----------
+    delta : float
+        A red verdict although the truth is within the limit has probability at most delta over all
+        looks together.
+    looks : tuple of Look
+        The looks so far.
+
+    Examples
+    --------
+    >>> ledger = GateLedger(0.05)
+    >>> ledger, look = ledger.look("3f2a", b"evidence")
+    >>> round(look.share, 4)
+    0.0304
+    >>> ledger, again = ledger.look("3f2a", b"evidence")
+    >>> again == look, len(ledger.looks)
+    (True, 1)
+    """
+
+    delta: float = 0.05
+    looks: tuple[Look, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise InvalidInput(f"delta is {self.delta}; it lies between 0 and 1.", argument="delta")
+
+    def look(self, commit: str, evidence: bytes) -> "tuple[GateLedger, Look]":
+        """Book the share of a look, before anything is computed.
+
+        Parameters
+        ----------
+        commit : str
+            What is looked at.
+        evidence : bytes
+            The evidence and what is asked of it. Bytes that were looked at before get the share
+            that they had: their verdict is the same event.
+
+        Returns
+        -------
+        tuple of GateLedger and Look
+            The ledger with the booking, and the look.
+        """
+        digest = hashlib.sha256(evidence).hexdigest()
+        for old in self.looks:
+            if old.evidence == digest:
+                return self, old
+        share = inverse_square_share(self.delta, len(self.looks) + 1)
+        look = Look(commit, digest, share)
+        return replace(self, looks=(*self.looks, look)), look
+
+    def judged(self, look: Look, status: str) -> "GateLedger":
+        """The ledger with the verdict of a look.
+
+        Parameters
+        ----------
+        look : Look
+            The look.
+        status : str
+            Its verdict.
+
+        Returns
+        -------
+        GateLedger
+            A new ledger.
+        """
+        looks = tuple(
+            replace(one, status=status) if one.evidence == look.evidence else one
+            for one in self.looks
+        )
+        return replace(self, looks=looks)
+
+    @classmethod
+    def read(cls, path: Path, delta: float) -> "GateLedger":
+        """The ledger of a file; a new one if there is no file.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delta : float
+            The delta that is asked for, which must be that of the file.
+
+        Returns
+        -------
+        GateLedger
+            The ledger.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is no ledger, or has another delta.
+        """
+        if not path.exists():
+            return cls(delta)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            looks = tuple(Look(**one) for one in document["looks"])
+            kept = float(document["delta"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInput(
+                f"{path} is no ledger of a gate ({error}).",
+                hint="name a new file, or restore the old one: shares that were spent stay spent.",
+            ) from error
+        if kept != delta:
+            raise InvalidInput(
+                f"{path} keeps the account of delta {kept:g}, and delta {delta:g} is asked for.",
+                hint=f"use --delta {kept:g}: the guarantee is about all looks together.",
+                argument="delta",
+            )
+        return cls(kept, looks)
+
+    def write(self, path: Path) -> None:
+        """Write the ledger to a file.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        """
+        document = {"delta": self.delta, "looks": [vars(one) for one in self.looks]}
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,1008 @@
+"""The one stateful learner: a lock, the table of rounds, the coins, and an algorithm.
+
+`OnlineLearner` does what every learner does, in the order in which it happens: check the people,
+open the next epoch if the last one is over, toss a coin for each person, write the rounds down;
+later take labels, overruled decisions, erasures and late groups. What is deployed is the
+algorithm's business (`evenhand.algorithms`), a pure function that it calls between two decisions.
+
+`EpochLearner` is the public face: it forwards everything to an `OnlineLearner`, and
+its subclasses (`evenhand.learners`) add a signature, a docstring and things to look at.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import inf
+from threading import RLock
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand import storage
+from evenhand.algorithms.base import Algorithm, Forgets, Gated, HasNotes, Note, ReadsPeople
+from evenhand.algorithms.certified.quota import Quota
+from evenhand.algorithms.settings import require_group_use, require_number, require_seed
+from evenhand.computing import one_blas_thread
+from evenhand.contracts import GroupUse, Hypothesis, Json, Params, Rate
+from evenhand.errors import InvalidInput, ProtocolError
+from evenhand.estimation import RoundLog
+from evenhand.estimation.log import prices_of
+from evenhand.policies import DeployedPolicy, Mixture
+from evenhand.randomness import stream
+from evenhand.rounds import Counts, Epoch, Rounds
+from evenhand.schema import Schema, is_frame
+from evenhand.shown import INK, Brief, Shown
+from evenhand.words import (
+    BoolArray,
+    Decisions,
+    FloatArray,
+    GroupArray,
+    IntArray,
+    OneDecision,
+    Prices,
+    as_arrivals,
+    as_known_groups,
+    as_numbers,
+    as_people,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+SHELL: Mapping[str, type | UnionType] = {
+    "seed": int,
+    "coins": np.random.Generator,
+    "audit_coins": np.random.Generator,
+    "now": float | None,
+    "columns": int | None,
+    "priced": bool | None,
+}
+"""What a learner knows beside the state of its algorithm and the table of rounds, with its kind."""
+
+
+@dataclass(frozen=True, repr=False)
+class LearnerReport(Brief):
+    """Where a learner stands, and what every epoch took, for a human.
+
+    Parameters
+    ----------
+    round : int
+        Rounds decided.
+    phase : str
+        That of the last epoch.
+    epochs : tuple of Epoch
+        All epochs.
+    oracle_calls : int
+        Calls of the oracle in all of them.
+    missing_labels : int
+        Accepted rounds whose label may still come.
+    notes : tuple of Note
+        What is missing, if anything.
+    forecast : tuple of str
+        What a certified learner expects of the rounds ahead.
+
+    Examples
+    --------
+    >>> from evenhand.learners import AcceptAll
+    >>> learner = AcceptAll(seed=1)
+    >>> decisions = learner.decide([[1.0], [2.0]])
+    >>> learner.report.round, learner.report.missing_labels
+    (2, 2)
+    """
+
+    round: int
+    phase: str
+    epochs: tuple[Epoch, ...]
+    oracle_calls: int
+    missing_labels: int
+    notes: tuple[Note, ...] = ()
+    forecast: tuple[str, ...] = ()
+
+
+@final
+class OnlineLearner:
+    """People, coins and a lock around an algorithm.
+
+    Every public method holds the lock, so a learner may be used by several threads.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        What is deployed, and why.
+    seed : int, optional
+        Seed of all random draws; None draws one.
+    """
+
+    def __init__(self, algorithm: Algorithm, seed: int | None) -> None:
+        require_group_use(algorithm.group_use)
+        require_seed(seed)
+        algorithm.loss  # noqa: B018  (an error if prices make no sense)
+        self.lock = RLock()
+        """Held by whoever reads or changes state and rounds: they belong together."""
+        self.algorithm = algorithm
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self.seed = int(seed)
+        self.coins = stream(self.seed, "coins")
+        self.audit_coins = stream(self.seed, "audit")
+        self.rounds = Rounds()
+        gated = isinstance(algorithm, Gated) and algorithm.gated
+        self._gates = algorithm if gated and isinstance(algorithm, Gated) else None
+        self._not_looked_at = (np.zeros(0), np.zeros(0))
+        self.now: float | None = None
+        self.columns: int | None = None
+        self.priced: bool | None = None
+        schema = getattr(algorithm.hypotheses, "schema", None)
+        if schema is not None:
+            self._read_columns(schema)
+        self.state, first = self.algorithm.init(self.seed)
+        self.rounds.open(self._with_schema(first))
+
+    def __getstate__(self) -> Json:
+        with self.lock:
+            return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state: Json) -> None:
+        self.__dict__.update(state)
+        self.lock = RLock()
+
+    # deciding
+
+    def decide(
+        self,
+        features: ArrayLike,
+        group: ArrayLike | None,
+        prices: Prices | None,
+        at: float | None,
+    ) -> Decisions:
+        """Decide about one person per row, each with a coin of its own."""
+        with self.lock:
+            if at is None and getattr(self.algorithm, "quota", None) is not None:
+                raise InvalidInput(
+                    "people may be accepted up to a quota in each period, so decide() needs the "
+                    "time of the decision.",
+                    hint="pass at=...",
+                    argument="at",
+                )
+            if at is None and self.algorithm.maturity is not None:
+                raise InvalidInput(
+                    "labels have a maturity window, so decide() needs the time of the decision.",
+                    hint="pass at=...",
+                    argument="at",
+                )
+            now = self._checked_time(at)
+            first = self.rounds.decided
+            self.rounds.returned = first  # what earlier calls decided is in the caller's hands
+            if self.algorithm.needs_group == "exploring":
+                self.open_epoch()  # the next epoch may not need the group any more
+            rows, groups = self._checked_people(features, group, prices)
+            people = len(rows)
+            self.now = now
+            if people == 1:
+                self.open_epoch()
+                return self._decide_one(rows, groups, prices)
+            try:
+                parts = self._decide_all(rows, groups, prices)
+            finally:
+                self.rounds.returned = self.rounds.decided
+            return _joined(parts, first)
+
+    def _decide_all(
+        self, rows: FloatArray, groups: GroupArray | None, prices: Prices | None
+    ) -> list[Decisions]:
+        """A call may go on beyond the end of an epoch; then the next one decides about the rest."""
+        people = len(rows)
+        call_end = self.rounds.decided + people
+        parts = []
+        start = 0
+        while start < people:
+            self.open_epoch()
+            stop = min(people, start + self.rounds_left)
+            part = slice(start, stop)
+            shown = None if groups is None else groups[part]
+            own_prices = prices and prices_of(prices, people, part)
+            parts.append(self._decide_block(rows[part], shown, own_prices, call_end))
+            start += len(parts[-1])
+        return parts
+
+    def _decide_block(
+        self,
+        rows: FloatArray,
+        groups: GroupArray | None,
+        prices: Prices | None,
+        call_end: int,
+    ) -> Decisions:
+        """Decide about the rows; where a hard count is used up by one of them, about the rows up to
+        it.
+        """
+        epoch = self.rounds.epoch
+        first = self.rounds.decided
+        acceptance = epoch.policy.acceptance_of_checked(rows, groups)
+        coins, audit_coins = self._toss(len(rows), audited=epoch.audit is not None)
+        accept = coins < acceptance
+        audit = np.zeros(len(rows), dtype=bool)
+        if epoch.audit is not None:
+            share = np.zeros(len(rows))
+            np.divide(epoch.audit, acceptance, out=share, where=acceptance > 0)
+            audit = accept & (audit_coins < share)
+        if self._gates is not None:
+            stop = _first_full(self.room, audit, accept)
+            if stop < len(rows):
+                # whoever comes later has another policy, and a coin that nobody has looked at
+                later = zip((coins, audit_coins), self._not_looked_at, strict=True)
+                left, audits_left = (np.concatenate([one[stop:], two]) for one, two in later)
+                self._not_looked_at = (left, audits_left)
+                rows, acceptance = rows[:stop], acceptance[:stop]
+                accept, audit = accept[:stop], audit[:stop]
+                groups = None if groups is None else groups[:stop]
+                prices = prices and prices_of(prices, len(coins), slice(0, stop))
+        self.rounds.append(
+            epoch=epoch.number,
+            features=rows,
+            group=groups,
+            accept=accept,
+            acceptance=acceptance,
+            audit=audit,
+            prices=prices,
+            at=self.now,
+            call_end=call_end,
+        )
+        propensity = np.where(accept, acceptance, 1.0 - acceptance)
+        return Decisions(accept, propensity, first, np.full(len(rows), epoch.number), audit)
+
+    def _toss(self, people: int, *, audited: bool) -> tuple[FloatArray, FloatArray]:
+        """A coin for each person, and one of the audit where there are audits; first those that
+        were tossed in this call and not looked at.
+        """
+        coins, audit_coins = self._not_looked_at
+        new = max(people - len(coins), 0)
+        if new:
+            coins = np.concatenate([coins, self.coins.random(new)])
+            more_audits = self.audit_coins.random(new) if audited else np.zeros(0)
+            audit_coins = np.concatenate([audit_coins, more_audits])
+        self._not_looked_at = (coins[people:], audit_coins[people:])
+        return coins[:people], audit_coins[:people]
+
+    def _decide_one(
+        self, row: FloatArray, groups: GroupArray | None, prices: Prices | None
+    ) -> Decisions:
+        """The same for one person: most people come alone, and arrays of one entry take time."""
+        epoch = self.rounds.epoch
+        first = self.rounds.decided
+        chance = epoch.policy.acceptance_of_one(row, groups)
+        accept = self.coins.random() < chance
+        audit = False
+        if epoch.audit is not None:
+            share = epoch.audit / chance if chance > 0 else 0.0
+            coin = self.audit_coins.random()  # tossed for all people, whatever was drawn
+            audit = accept and coin < share
+        group = None if groups is None else groups.item()
+        self.rounds.append_one(epoch.number, row, group, accept, chance, audit, prices, self.now)
+        self.rounds.returned = self.rounds.decided
+        propensity = chance if accept else 1.0 - chance
+        return OneDecision(accept, propensity, first, epoch.number, audit)
+
+    def _checked_people(
+        self, features: ArrayLike, group: ArrayLike | None, prices: Prices | None
+    ) -> tuple[FloatArray, GroupArray | None]:
+        """The rows of people and their groups; InvalidInput if they cannot be decided about."""
+        needed = self._group_needed
+        self.require_named(features)
+        rows, groups, schema = as_arrivals(features, group, self.rounds.schema, group_needed=needed)
+        people, columns = rows.shape
+        if groups is None and needed:
+            raise InvalidInput(
+                "group is None, but the group of each person is needed to measure the gap "
+                "between groups.",
+                hint='with group_use="certify_only" it is used for measuring only and never '
+                "influences a decision.",
+                argument="group",
+            )
+        if self.columns not in (None, columns):
+            raise InvalidInput(
+                f"features has {columns} columns, but earlier people had {self.columns}; the "
+                "number cannot change.",
+                hint="pass the same columns, in the same order, for all people.",
+                argument="features",
+            )
+        check_rows = getattr(self.algorithm.hypotheses, "check_rows", None)
+        if check_rows is not None:
+            check_rows(rows)
+        if self.rounds.decided == 0 and people and hasattr(self.algorithm, "check_first"):
+            new = schema is not None and self.rounds.schema is None
+            algorithm = self.algorithm.reading(schema) if new and schema else self.algorithm
+            algorithm.check_first(rows, groups)
+        if schema is not None and not schema.plain and isinstance(self.algorithm, ReadsPeople):
+            self.algorithm.check_people(self.state, rows, self.rounds)
+        self._check_prices(prices, people)
+        if schema is not None and self.rounds.schema is None:  # the first frame, and all is well
+            self._read_columns(schema)
+            self.rounds.epochs[-1] = self._with_schema(self.rounds.epoch)
+        self.columns = columns
+        self.priced = prices is not None
+        return rows, groups
+
+    @property
+    def _group_needed(self) -> bool:
+        if self.algorithm.group_use == "decide" or self.algorithm.needs_group == "always":
+            return True
+        return self.algorithm.needs_group == "exploring" and self.rounds.epoch.phase == "explore"
+
+    def _check_prices(self, prices: Prices | None, people: int) -> None:
+        """Prices per person are given for all people or for none, and stay below the preset
+        bound.
+        """
+        if self.priced not in (None, prices is not None):
+            raise InvalidInput(
+                f"prices per person were {'' if self.priced else 'not '}given before and are "
+                f"{'missing' if self.priced else 'given'} now.",
+                hint="give them for all people or for none.",
+                argument="prices",
+            )
+        if prices is not None:
+            for name in ("false_accept", "false_reject"):
+                as_numbers(getattr(prices, name), people, f"the price {name}")
+            self.algorithm.loss.priced(prices)
+
+    def require_named(self, features: object) -> None:
+        """InvalidInput for a frame after arrays: nobody can say which of its columns is which."""
+        arrays_before = self.rounds.schema is None and self.columns is not None
+        if not isinstance(features, np.ndarray) and arrays_before and is_frame(features):
+            raise InvalidInput(
+                "features is a frame, but earlier people came in arrays, which have no names; "
+                "nobody can say which column is which.",
+                hint="pass frames from the first person on; or frame[names].to_numpy(), with the "
+                "columns in the order of the arrays.",
+                argument="features",
+            )
+
+    def _read_columns(self, schema: Schema) -> None:
+        """From now on people have these columns."""
+        self.algorithm = self.algorithm.reading(schema)
+        self.rounds.schema = schema
+
+    def _with_schema(self, epoch: Epoch) -> Epoch:
+        policy = epoch.policy
+        if not isinstance(policy, Mixture) or policy.schema == self.rounds.schema:
+            return epoch
+        return replace(epoch, policy=replace(policy, schema=self.rounds.schema))
+
+    def _checked_time(self, at: float | None) -> float | None:
+        """The time from now on; ProtocolError if it ran backwards."""
+        if at is None:
+            return self.now
+        require_number("at", at, lambda _: True, "the time is a finite number")
+        if self.now is not None and at < self.now:
+            raise ProtocolError(
+                f"the time is {at}, but it has been {self.now} before; time does not run backwards."
+            )
+        return float(at)
+
+    # epochs
+
+    def open_epoch(self) -> Epoch:
+        """If the open epoch is over, or it is time to look, let the algorithm step.
+
+        An epoch that is full although nothing new is known goes on instead, twice as long, so that
+        a call with n people is cut into O(log n) parts. It ends at the first call that finds
+        something resolved.
+        """
+        with self.lock:
+            rounds = self.rounds
+            full = rounds.decided >= rounds.epoch.end
+            if full or rounds.decided >= rounds.epoch.look_at or self._overdue_with_news:
+                with one_blas_thread():
+                    self.state, epoch = self.algorithm.step(self.state, rounds, self.now)
+                rounds.has_new_labels = False
+                if epoch is not None and epoch.number > rounds.epoch.number:
+                    rounds.open(self._with_schema(epoch))
+                else:
+                    rounds.keep_open(epoch or rounds.epoch, longer=full)
+            if self._gates is not None:
+                self.state, other = self._gates.gate(self.state, rounds, self.now)
+                if other is not None and other.number > rounds.epoch.number:
+                    rounds.open(self._with_schema(other))
+                elif other is not None:
+                    rounds.reopen(self._with_schema(other))
+            return rounds.epoch
+
+    @property
+    def _overdue_with_news(self) -> bool:
+        rounds = self.rounds
+        if not rounds.overdue:
+            return False
+        if self.algorithm.maturity is None:
+            return rounds.has_new_labels
+        return rounds.matured(self.now, self.algorithm.maturity) > rounds.epoch.closed
+
+    @property
+    def rounds_left(self) -> int:
+        """Rounds until the epoch is full; 0 means that the next decision opens another one."""
+        return self.rounds.epoch.end - self.rounds.decided
+
+    @property
+    def has_hard_counts(self) -> bool:
+        """Whether an audit budget or a quota may be used up by single people."""
+        return self._gates is not None
+
+    @property
+    def room(self) -> tuple[float, float]:
+        """How many people may be accepted by the audit coin, and accepted at all."""
+        return (inf, inf) if self._gates is None else self._gates.room(self.rounds, self.now)
+
+    def absorb(self, log: RoundLog) -> None:
+        """Take rounds that were decided under the current policy, in counts."""
+        with self.lock:
+            if self._gates is not None:
+                raise ProtocolError(
+                    "an audit budget or a quota is a count of single people, and cannot be kept by "
+                    "rounds that are decided in aggregate.",
+                    hint="decide() about people, in blocks of any size.",
+                )
+            people = round(log.rounds)
+            if people > self.rounds_left:
+                raise ProtocolError(
+                    f"{people} rounds do not fit into the epoch, which has {self.rounds_left} left."
+                )
+            epoch = self.rounds.epoch
+            self.columns = log.features.shape[1]
+            self.rounds.append_counts(
+                Counts.of_log(
+                    epoch.number, self.rounds.decided, log, epoch.audit or 0.0, self.audit_coins
+                )
+            )
+            self.rounds.has_new_labels = True
+
+    # what becomes of rounds
+
+    def observe(
+        self, round: ArrayLike, label: ArrayLike, group: ArrayLike | None, at: float | None
+    ) -> None:
+        """Labels of accepted rounds have come."""
+        with self.lock:
+            now = self._checked_time(at)
+            if group is None and self._observed_one(round, label, now):
+                return
+            rounds = as_rounds(round)
+            labels = np.atleast_1d(np.asarray(label))
+            if rounds.shape != labels.shape:
+                raise InvalidInput(
+                    f"{rounds.size} rounds come with {labels.size} labels; each round needs one.",
+                    argument="label",
+                )
+            if group is not None:
+                self.rounds.check_group(rounds, as_reported_groups(group, len(rounds)))
+            self.rounds.report(
+                rounds,
+                labels,
+                window_open=self.rounds.window_open(rounds, now, self.algorithm.maturity),
+                closed=self.rounds.epoch.closed,
+            )
+            self.now = now
+
+    def _observed_one(self, round: object, label: object, now: float | None) -> bool:
+        """Most labels come one by one: enter a plain one without arrays."""
+        if not isinstance(round, int) or not isinstance(label, int):
+            return False
+        entered = self.rounds.report_one(
+            round, label, now=now, window=self.algorithm.maturity, closed=self.rounds.epoch.closed
+        )
+        if entered:
+            self.now = now
+        return entered
+
+    def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
+        """A human decided otherwise."""
+        with self.lock:
+            rounds = as_rounds(round)
+            decided = np.asarray(accept)
+            if decided.dtype.kind != "b" or decided.shape not in ((), rounds.shape):
+                raise InvalidInput(
+                    f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True "
+                    "or False, for each round or for all.",
+                    argument="accept",
+                )
+            decided = np.broadcast_to(decided, rounds.shape)
+            window_open = self._window_open(rounds)
+            self._forget(self.rounds.overrule(rounds, decided, window_open=window_open))
+
+    def erase(self, round: ArrayLike) -> None:
+        """Forget people."""
+        with self.lock:
+            rounds = as_rounds(round)
+            window_open = self._window_open(rounds)
+            self._forget(self.rounds.erase(rounds, window_open=window_open))
+
+    def report_group(self, round: ArrayLike, group: ArrayLike) -> None:
+        """Groups have become known after the decision."""
+        with self.lock:
+            rounds = as_rounds(round)
+            groups = as_reported_groups(group, len(rounds))
+            self.rounds.report_group(rounds, groups, closed=self.rounds.epoch.closed)
+
+    def _window_open(self, rounds: IntArray) -> Any:
+        return self.rounds.window_open(rounds, self.now, self.algorithm.maturity)
+
+    def _forget(self, lost: IntArray) -> None:
+        if len(lost) and isinstance(self.algorithm, Forgets):
+            self.state = self.algorithm.forget(self.state, self.rounds, lost)
+
+    # looking
+
+    def acceptance(self, features: ArrayLike, group: ArrayLike | None) -> FloatArray:
+        """The probability of being accepted under the current policy; changes nothing."""
+        with self.lock:
+            self.require_named(features)
+            rows, _ = as_people(features, self.rounds.schema)
+            return self.rounds.epoch.policy.acceptance(rows, group)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What a human wants to know."""
+        with self.lock:
+            if not isinstance(self.algorithm, HasNotes):
+                return ()
+            return self.algorithm.notes(self.state, self.rounds)
+
+    def report(self, forecast: tuple[str, ...] = ()) -> LearnerReport:
+        """Where the learner stands."""
+        with self.lock:
+            epochs = tuple(self.rounds.epochs)
+            return LearnerReport(
+                round=self.rounds.decided,
+                phase=epochs[-1].phase,
+                epochs=epochs,
+                oracle_calls=sum(epoch.oracle_calls for epoch in epochs),
+                missing_labels=self.rounds.missing_labels,
+                notes=self.notes,
+                forecast=forecast,
+            )
+
+    # storing
+
+    def stored(self, learner: str, settings: Mapping[str, Any]) -> storage.Stored:
+        """Everything, for a file."""
+        with self.lock:
+            shell = {name: getattr(self, name) for name in SHELL}
+            # repeated, so that a file in which somebody has changed the settings is recognised
+            shell["settings"] = dict(settings)
+            return storage.Stored(learner, dict(settings), self.state, self.rounds, shell)
+
+    def restore(self, stored: storage.Stored) -> None:
+        """Go on where a learner with the same settings was stored."""
+        with self.lock:
+            for name in SHELL:
+                setattr(self, name, stored.shell[name])
+            if stored.rounds.schema is not None:
+                self._read_columns(stored.rounds.schema)
+            self.state = stored.state
+            self.rounds = stored.rounds
+
+    def toss_fresh_coins(self) -> None:
+        """From here on the coins come from new entropy: whoever holds a copy of the learner cannot
+        know them.
+        """
+        with self.lock:
+            fresh = int(np.random.SeedSequence().generate_state(1)[0])
+            self.coins = stream(fresh, "coins")
+            self.audit_coins = stream(fresh, "audit")
+
+
+class EpochLearner(Shown):
+    """A learner whose policy lasts for an epoch: it holds an `OnlineLearner` and forwards to it.
+
+    Write an algorithm of your own (`evenhand.algorithms.base.Algorithm`) and hand it over; or use
+    one of `evenhand.learners`.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        What is deployed, and why.
+    seed : int, optional
+        Seed of all random draws; None draws one.
+    settings : mapping
+        The arguments with which the learner was made, by name, for `params` and `save`.
+
+    Examples
+    --------
+    >>> from evenhand.learners import Uniform
+    >>> learner = Uniform(seed=1)
+    >>> decisions = learner.decide([[0.0], [1.0], [2.0]])
+    >>> learner.observe(decisions.round[decisions.accept], [1] * int(decisions.accept.sum()))
+    >>> learner.round, learner.report.missing_labels
+    (3, 0)
+    """
+
+    def __init__(
+        self, algorithm: Algorithm, *, seed: int | None, settings: Mapping[str, Any]
+    ) -> None:
+        self.online = OnlineLearner(algorithm, seed)
+        self.settings = dict(settings)
+
+    # what people do with a learner
+
+    def decide(
+        self,
+        features: ArrayLike,
+        group: ArrayLike | None = None,
+        *,
+        prices: Prices | None = None,
+        at: float | None = None,
+    ) -> Decisions:
+        """Decide about one person per row, each with a coin of its own; each is one round.
+
+        Parameters
+        ----------
+        features : array of shape (people, columns), or frame
+            The people. The first frame fixes the columns (`schema`); later frames are put in order
+            by name, and are an error if a column is missing, unknown or of another kind. An array
+            after a frame is taken as rows that the schema has encoded.
+        group : array, optional
+            Their groups, None where unknown.
+        prices : Prices, optional
+            What errors cost for each of them.
+        at : float, optional
+            The time of the decision; needed where labels have a maturity window.
+
+        Returns
+        -------
+        Decisions
+            One decision per row.
+
+        Raises
+        ------
+        InvalidInput
+            If features, group or prices make no sense. Then nobody has been decided about.
+        """
+        return self.online.decide(features, group, prices, at)
+
+    def observe(
+        self,
+        round: ArrayLike,
+        label: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        at: float | None = None,
+    ) -> None:
+        """Report the label of one accepted round, or of several.
+
+        Parameters
+        ----------
+        round, label : int or array of int
+            The rounds, and a label of -1 or +1 for each.
+        group : array, optional
+            Their groups, which must not contradict those that are known. A group that was unknown
+            stays unknown, because only accepted people have outcomes: see `report_group`.
+        at : float, optional
+            The time.
+
+        Raises
+        ------
+        ProtocolError, BadLabel
+            If a round is unknown, was rejected, overruled or erased, or has another label. Then
+            nothing has changed.
+        """
+        self.online.observe(round, label, group, at)
+
+    def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
+        """Report that a human decided otherwise about one round, or about several.
+
+        The round stays as it was drawn: the guarantee is about the policy (manual overrides are not
+        covered). The label of a person who was drawn to be accepted and was rejected counts for
+        nothing, whether it was reported before or not, and cannot be reported any more. A person
+        who was drawn to be rejected and was accepted stays rejected. A decision that agrees with
+        the draw changes nothing, nor does reporting it again.
+
+        Parameters
+        ----------
+        round : int or array of int
+            The rounds of the decisions.
+        accept : bool or array of bool
+            What the human decided: one for each round, or one for all.
+
+        Raises
+        ------
+        ProtocolError
+            If a round is unknown, or was erased. Then nothing has changed.
+        """
+        self.online.overrule(round, accept)
+
+    def erase(self, round: ArrayLike) -> None:
+        """Forget the person of one round, or of several.
+
+        Features, group, prices and label are wiped. A round keeps its place: in a cohort that is
+        still open it counts at its worst; the sums of a closed one stay as they are, and the loss
+        alone forgets the person. Erasing somebody again changes nothing; nothing else can be
+        reported about the round any more.
+
+        Parameters
+        ----------
+        round : int or array of int
+            The rounds of the decisions.
+
+        Raises
+        ------
+        ProtocolError
+            If a round is unknown. Then nobody has been erased.
+        """
+        self.online.erase(round)
+
+    def report_group(self, round: ArrayLike, group: ArrayLike) -> None:
+        """Report groups that become known after the decision.
+
+        Report them for accepted and rejected people alike.
+
+        Parameters
+        ----------
+        round, group : array
+            The rounds, and the group of each. They count in a cohort that is still open.
+
+        Notes
+        -----
+        Requirement, which is on record in the certificate with the number of people by group and
+        draw: whether and when a group becomes known does not depend on the draw.
+        """
+        self.online.report_group(round, group)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Store everything in one file, without pickle; `evenhand.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. An older one of that name is replaced at once or not at all.
+
+        Raises
+        ------
+        NotSerialisable
+            If a setting or something in the state cannot be stored as data.
+        """
+        # the table is written as it stands, so nobody may decide or report meanwhile
+        with self.online.lock:
+            storage.write(path, self.online.stored(storage.stored_name(type(self)), self.settings))
+
+    def restarted(self, seed: int | None = None) -> Self:
+        """A fresh learner with the same settings.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of its random draws; None draws one.
+
+        Returns
+        -------
+        EpochLearner
+            A learner that has met nobody.
+        """
+        return type(self)(**{**self.settings, "seed": seed})
+
+    # for simulators
+
+    def open_epoch(self) -> Epoch:
+        """If the current epoch is full, close it with all that is resolved, and open the next one.
+
+        Returns
+        -------
+        Epoch
+            The epoch that is open now.
+        """
+        return self.online.open_epoch()
+
+    def absorb(self, log: RoundLog) -> None:
+        """Take rounds that were decided under the current policy in counts instead of one by one.
+
+        Parameters
+        ----------
+        log : RoundLog
+            The rounds; they must fit into the epoch.
+
+        Raises
+        ------
+        ProtocolError
+            If they do not.
+        """
+        self.online.absorb(log)
+
+    @property
+    def rounds_left(self) -> int:
+        """Rounds until the epoch is full; 0 means that the next decision opens another one."""
+        return self.online.rounds_left
+
+    @property
+    def people_at_once(self) -> float:
+        """How many people may come before their labels are worth waiting for: where hard counts
+        could be used up by people whose labels have not come, a few; else infinitely many.
+        """
+        if not self.online.has_hard_counts:
+            return inf
+        audits, _ = self.online.room
+        coin = self.epoch.audit or 0.0
+        if coin == 0.0 or audits == inf:
+            return inf
+        return max(float(audits // (4.0 * max(coin, 0.01))), 1.0)
+
+    # what there is to look at
+
+    @property
+    def policy(self) -> DeployedPolicy:
+        """The policy of the open epoch."""
+        return self.epoch.policy
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that is open (or was the last one to be filled)."""
+        return self.online.rounds.epoch
+
+    @property
+    def round(self) -> int:
+        """Rounds decided."""
+        return self.online.rounds.decided
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """The rates whose gaps it is judged by."""
+        return self.online.algorithm.rates
+
+    @property
+    def prices(self) -> Prices:
+        """What its errors cost."""
+        return self.online.algorithm.loss.prices
+
+    @property
+    def group_use(self) -> GroupUse:
+        """Whether the group may influence a decision."""
+        return self.online.algorithm.group_use
+
+    @property
+    def params(self) -> Params:
+        """The settings as plain values."""
+        settings = {name: plain_setting(value) for name, value in self.settings.items()}
+        return {"learner": type(self).__name__, **settings}
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns of the people: those of the first frame, or of the class; None as long as
+        they come in arrays, which have no names.
+        """
+        return self.online.rounds.schema
+
+    @property
+    def seed(self) -> int:
+        """The seed of all random draws: the one that was given, or drawn."""
+        return self.online.seed
+
+    @property
+    def oracle_calls(self) -> int:
+        """Calls of the oracle so far."""
+        return sum(epoch.oracle_calls for epoch in self.online.rounds.epochs)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What a human wants to know."""
+        return self.online.notes
+
+    @property
+    def report(self) -> LearnerReport:
+        """Where the learner stands."""
+        return self.online.report()
+
+    @property
+    def gathered(self) -> tuple[tuple[int, RoundLog], ...]:
+        """(epoch, log) of all rounds whose outcome is known."""
+        with self.online.lock:
+            return tuple(self.online.rounds.logs())
+
+    def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
+        """The probability of being accepted under the current policy; changes nothing.
+
+        Parameters
+        ----------
+        features, group : array
+            The people.
+
+        Returns
+        -------
+        array of float
+            One probability per row.
+        """
+        return self.online.acceptance(features, group)
+
+    def __repr__(self) -> str:
+        return f"<{self._headline()}>"
+
+    def _headline(self) -> str:
+        epochs = self.online.rounds.epochs
+        return (
+            f"{type(self).__name__}: {self.round:,} rounds, {len(epochs)} epochs, now "
+            f"{epochs[-1].phase!r}"
+        )
+
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        rounds = self.online.rounds
+        ends = [min(epoch.end, rounds.decided) for epoch in rounds.epochs]
+        return {
+            "epoch": [epoch.number for epoch in rounds.epochs],
+            "phase": [epoch.phase for epoch in rounds.epochs],
+            "first_round": [epoch.first_round for epoch in rounds.epochs],
+            "rounds": [
+                end - epoch.first_round for epoch, end in zip(rounds.epochs, ends, strict=True)
+            ],
+            "oracle_calls": [epoch.oracle_calls for epoch in rounds.epochs],
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        columns = self._columns()
+        phases = list(dict.fromkeys(columns["phase"]))
+        rows = zip(columns["phase"], columns["first_round"], columns["rounds"], strict=True)
+        for phase, first, rounds in rows:
+            axes.barh(phases.index(phase), rounds, left=first, color=INK, edgecolor="white")
+        axes.set_yticks(range(len(phases)), phases)
+        axes.set_xlabel("round")
+        axes.set_ylabel("phase")
+
+
+def as_rounds(round: ArrayLike) -> IntArray:
+    """One round or several, as whole numbers."""
+    rounds = np.atleast_1d(np.asarray(round))
+    if rounds.ndim != 1 or (rounds.dtype.kind not in "iu" and rounds.size):
+        raise InvalidInput(
+            f"round is {rounds.reshape(-1)[0]!r}; rounds are whole numbers, one or a list of them.",
+            hint="use Decision.round.",
+            argument="round",
+        )
+    return rounds.astype(np.int64)
+
+
+def as_reported_groups(group: ArrayLike, rounds: int) -> GroupArray:
+    """The group of one round or of several, None where it is unknown."""
+    alone = not isinstance(group, list | tuple) and np.ndim(group) == 0
+    return as_known_groups([group] if alone else group, rounds)
+
+
+def plain_setting(value: object) -> object:
+    """A setting as a value that JSON can hold."""
+    if isinstance(value, Prices):
+        return {
+            "false_accept": np.asarray(value.false_accept).tolist(),
+            "false_reject": np.asarray(value.false_reject).tolist(),
+        }
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain_setting(item) for item in value]
+    if hasattr(value, "params"):
+        return dict(value.params)
+    if isinstance(value, Quota):
+        return asdict(value)
+    if isinstance(value, Hypothesis):
+        return value.describe()
+    return getattr(value, "symbol", value)
+
+
+def _first_full(room: tuple[float, float], audit: BoolArray, accept: BoolArray) -> int:
+    """How many rows may be decided under one policy: up to the one that uses up a count."""
+    stop = len(accept)
+    for left, counted in zip(room, (audit, accept), strict=True):
+        places = np.flatnonzero(counted)
+        if 1 <= left <= len(places):
+            stop = min(stop, int(places[int(left) - 1]) + 1)
+    return stop
+
+
+def _joined(parts: list[Decisions], first: int) -> Decisions:
+    if len(parts) == 1:
+        return parts[0]
+    nothing = Decisions(
+        np.zeros(0, bool), np.zeros(0), first, np.zeros(0, np.int64), np.zeros(0, bool)
+    )
+    blocks = [nothing, *parts]
+    return Decisions(
+        np.concatenate([block.accept for block in blocks]),
+        np.concatenate([block.propensity for block in blocks]),
+        first,
+        np.concatenate([block.epoch for block in blocks]),
+        np.concatenate([block.audit for block in blocks]),
+    )

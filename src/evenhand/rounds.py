@@ -1,0 +1,1327 @@
+"""The one table of decided people: a row per round, in the order of arrival.
+
+`Rounds` is what a learner (and the trainer of a service) remembers of people. Algorithms read it
+and never write it; everything that an algorithm knows beyond it is in its own state, which holds
+sums and no people. `Counts` is the aggregated form of some rows: equal rows once, with counts.
+
+Four words for what is known of a round:
+
+    resolved   the loss may learn from it: it was rejected, or its label has come
+    settled    its category (good, bad, not come) is fixed for the drift tests
+    matured    the maturity window of its person has passed
+    closed     it has been summed into a certificate
+
+The requirement behind every method is predictability; otherwise an operator could drop unlucky
+people (docs/promise-proof.md, section 9):
+
+    A cohort is fixed by what was known before its coins were tossed. Afterwards a row may only
+    lose information, and lost information counts at its worst.
+
+So a row is appended once, keeps its place, its coin and its probability for good, and never
+leaves. What happens to it later only moves it between columns:
+
+    drawn accept, label known                    positive or negative
+    drawn accept, label missing or overruled     unresolved: the worst case
+    drawn reject, overruled or not               rejected
+    erased                                       lost: draw and probability stay on record,
+                                                 everything else is the worst case
+    group unknown, or none of the certificate's  outside, counted there
+"""
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, ProtocolError
+from evenhand.estimation import RoundLog
+from evenhand.estimation.log import find_contexts, numbered, prices_of
+from evenhand.policies import DeployedPolicy, Mixture
+from evenhand.schema import Schema
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, Prices
+
+Column = NDArray[Any]
+Span = tuple[int, int, int]
+"""(epoch, first, stop): rounds first .. stop - 1, which are of one epoch."""
+GroupCounts = dict[tuple[Group, bool], float]
+"""People by (group, whether the draw accepted them); None is the unknown group."""
+
+UNKNOWN = -1
+"""The code of an unknown group."""
+FIRST_CAPACITY = 64
+PATIENCE = 100
+"""Without a maturity window, a label counts as "not come" for the drift tests once this many
+people have been decided after the call that decided the person. A preset number: the category of
+a person must not depend on when somebody looks.
+"""
+
+FOREVER = NEVER = 2**52
+"""The length of an epoch that never ends, and the round of a look that never comes: below 2^53, so
+that JSON holds it exactly.
+"""
+
+KINDS: Mapping[str, type] = {
+    "round": np.int64,  # the number of the round
+    "epoch": np.int64,  # which policy decided
+    "at": np.float64,  # the time of the decision; NaN where no time is given
+    "call_end": np.int64,  # rounds decided when the call that decided the person returned
+    "group": np.int64,  # code of the group, UNKNOWN where it is not known
+    "accept": np.bool_,  # the coin; it stays as drawn, whatever happens
+    "acceptance": np.float64,  # the probability of accepting
+    "audit": np.bool_,  # whether the audit coin had accepted
+    "label": np.int8,  # -1, +1; 0 where it is not known
+    "settled": np.int8,  # the label as known at the end of the person's own window: drift tests
+    "label_late": np.bool_,  # the label came after the cohort had closed
+    "overruled": np.bool_,  # a human decided otherwise than was drawn
+    "erased": np.bool_,  # the person is forgotten
+    "group_late": np.bool_,  # the group was reported after the coin
+}
+"""The columns beside features and prices, with their kinds."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is deployed: one policy for some rounds, and all that is fixed with it.
+
+    Parameters
+    ----------
+    number : int
+        1 for the first epoch.
+    phase : str
+        What the algorithm does in it: "explore", "bandit", "certified", "frozen", ...
+    first_round, rounds : int
+        Where it begins, and how many rounds it is planned for.
+    policy : DeployedPolicy
+        What is deployed.
+    audit : float, optional
+        The probability of the audit coin, which ignores the person; None where there is none.
+    closed : int
+        Rounds before this one belonged to closed cohorts when the epoch was opened.
+    look_at : int
+        The round at which the algorithm wants to look at the rounds, even before the end.
+    exploration_floor : float
+        The least probability that the exploration keeps.
+    iterations, oracle_calls, halted
+        What it took to find the policy, and whether the solver halted by itself.
+
+    Examples
+    --------
+    >>> from evenhand.learners import Uniform
+    >>> epoch = Uniform(seed=1).epoch
+    >>> epoch.number, epoch.phase, epoch.policy.weights
+    (1, 'fixed', (0.5, 0.5))
+    """
+
+    number: int
+    phase: str
+    first_round: int
+    rounds: int
+    policy: DeployedPolicy
+    audit: float | None = None
+    closed: int = 0
+    look_at: int = NEVER
+    exploration_floor: float = 0.0
+    iterations: int = 0
+    oracle_calls: int = 0
+    halted: bool = True
+
+    @property
+    def end(self) -> int:
+        """The first round after it, as planned."""
+        return self.first_round + self.rounds
+
+    @property
+    def mixture(self) -> Mixture:
+        """The policy of an algorithm that deploys mixtures alone."""
+        assert isinstance(self.policy, Mixture)
+        return self.policy
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Rounds first .. stop - 1 of one epoch: rows of equal features, group and probability counted
+    together.
+
+    It counts its people and cannot be made if one of them is missing.
+
+    Attributes
+    ----------
+    epoch, first, stop : int
+        The epoch, and the rounds.
+    log : RoundLog
+        The resolved rounds, for the loss.
+    features, group, acceptance : array
+        One entry per row; the group is None where it is unknown.
+    rejected, positive, negative, unresolved : array of float
+        How many people of the row were rejected; were accepted and had this label; had none.
+    audited_positive, audited_negative, audited_unresolved : array of float
+        How many of the accepted the audit coin had accepted.
+    settled, settled_audited : array of float, shape (3, rows)
+        The accepted and the audited by what was known at the end of each person's own window:
+        good, bad, not come. They serve the drift tests alone.
+    lost_acceptance, lost_accepted, lost_rejected : array of float
+        Erased people, by the probability under which they were drawn.
+    lost_audited : float
+        How many of them the audit coin had accepted.
+    overruled, late_groups : dict
+        For the record, by group and draw.
+    """
+
+    epoch: int
+    first: int
+    stop: int
+    log: RoundLog
+    features: FloatArray
+    group: GroupArray
+    acceptance: FloatArray
+    rejected: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+    unresolved: FloatArray
+    audited_positive: FloatArray
+    audited_negative: FloatArray
+    audited_unresolved: FloatArray
+    settled: FloatArray
+    settled_audited: FloatArray
+    lost_acceptance: FloatArray = field(default_factory=lambda: np.zeros(0))
+    lost_accepted: FloatArray = field(default_factory=lambda: np.zeros(0))
+    lost_rejected: FloatArray = field(default_factory=lambda: np.zeros(0))
+    lost_audited: float = 0.0
+    overruled: GroupCounts = field(default_factory=dict)
+    late_groups: GroupCounts = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        columns = (
+            *(self.features, self.group, self.acceptance),
+            *(self.rejected, self.positive, self.negative, self.unresolved),
+            *(self.audited_positive, self.audited_negative, self.audited_unresolved),
+        )
+        lengths = {len(column) for column in columns}
+        by_category = (3, len(self.features))
+        categories = {self.settled.shape, self.settled_audited.shape}
+        if len(lengths) > 1 or categories != {by_category}:
+            raise LengthMismatch(
+                f"the columns of the cohort have {sorted(lengths)} rows, the categories of the "
+                f"drift tests {sorted(categories)}; each column has one entry per row."
+            )
+        people = round(float(self.rounds.sum() + self.lost))
+        if people != self.stop - self.first:
+            raise ProtocolError(
+                f"the cohort of rounds {self.first} to {self.stop - 1} holds {people} people, not "
+                f"{self.stop - self.first}; a certificate looks at all decided people, whatever "
+                "became of them.",
+                hint="keep overruled and erased people in their place: mark them.",
+            )
+        p = self.acceptance
+        accepted = self.positive + self.negative + self.unresolved
+        impossible = ~((p >= 0) & (p <= 1))
+        impossible |= (p == 0) & (accepted > 0)
+        impossible |= (p == 1) & (self.rejected > 0)
+        if impossible.any():
+            row = int(np.argmax(impossible))
+            raise InvalidInput(
+                f"{accepted[row]:g} people were accepted and {self.rejected[row]:g} rejected, and "
+                f"the probability of accepting was {p[row]:g}; that cannot have happened."
+            )
+
+    @classmethod
+    def of_log(
+        cls,
+        epoch: int,
+        first: int,
+        log: RoundLog,
+        audit_share: float,
+        generator: np.random.Generator,
+    ) -> "Counts":
+        """Rounds that were decided in aggregate. Given accepted, the audit coin had accepted with
+        probability a / p(x).
+        """
+        nobody = np.zeros(len(log))
+        share = np.divide(audit_share, log.acceptance, out=nobody.copy(), where=log.acceptance > 0)
+        chance = np.minimum(share, 1.0)
+        good = generator.binomial(log.positive.astype(np.int64), chance).astype(np.float64)
+        bad = generator.binomial(log.negative.astype(np.int64), chance).astype(np.float64)
+        return cls(
+            epoch=epoch,
+            first=first,
+            stop=first + round(log.rounds),
+            log=log,
+            features=log.features,
+            group=np.full(len(log), None) if log.group is None else log.group,
+            acceptance=log.acceptance,
+            rejected=log.rejected,
+            positive=log.positive,
+            negative=log.negative,
+            unresolved=nobody,
+            audited_positive=good,
+            audited_negative=bad,
+            audited_unresolved=nobody,
+            settled=np.stack([log.positive, log.negative, nobody]),
+            settled_audited=np.stack([good, bad, nobody]),
+        )
+
+    @property
+    def rounds(self) -> FloatArray:
+        """Rounds in each row."""
+        return self.rejected + self.positive + self.negative + self.unresolved
+
+    @property
+    def lost(self) -> float:
+        """Erased people."""
+        return float(self.lost_accepted.sum() + self.lost_rejected.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """The first people of all, for a learner that explores: what is known of each, in order.
+
+    Attributes
+    ----------
+    features, group, label, count : array
+        The people. group: None where it is unknown; label: 0 where it is missing; count: how many
+        people a row stands for, 1 unless rounds were decided in aggregate.
+    """
+
+    features: FloatArray
+    group: GroupArray
+    label: IntArray
+    count: FloatArray
+
+    @property
+    def missing(self) -> int:
+        """How many people have no label."""
+        return int(self.count[self.label == 0].sum())
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups, in the order in which they were first seen."""
+        return tuple(dict.fromkeys(group for group in self.group.tolist() if group is not None))
+
+
+class Rounds:
+    """Every decided round, one row each, and the epochs in which they were decided.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.policies import Mixture
+    >>> from evenhand.hypotheses.constants import ACCEPT_ALL
+    >>> rounds = Rounds()
+    >>> rounds.open(Epoch(1, "explore", 0, 100, Mixture((ACCEPT_ALL,), (1.0,))))
+    >>> rounds.append(
+    ...     epoch=1, features=np.array([[0.2], [0.7]]), group=np.array(["a", "b"]),
+    ...     accept=np.array([True, True]), acceptance=np.ones(2),
+    ... )
+    >>> rounds.report(np.array([0]), np.array([-1]))
+    >>> len(rounds), rounds["label"].tolist(), rounds.missing_labels
+    (2, [-1, 0], 1)
+    """
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._data: dict[str, Column] = {
+            name: np.zeros(FIRST_CAPACITY, kind) for name, kind in KINDS.items()
+        }
+        self._features: FloatArray = np.zeros((FIRST_CAPACITY, 0))
+        self._prices: FloatArray | None = None  # (capacity, 2): false accept, false reject
+        self._groups: list[Group] = []
+        self._code: dict[Hashable, int] = {}
+        self.counted: list[Counts] = []
+        """Rounds that were decided in aggregate (by a simulator): they have no rows."""
+        self.before: list[tuple[RoundLog, bool]] = []
+        """What was known before the first round, and whether it was gathered by a coin that
+        ignored the person. It serves the loss and the planning."""
+        self.epochs: list[Epoch] = []
+        """Every epoch, with its policy; the last one is open."""
+        self.overdue = False
+        """Whether the open epoch goes on beyond its planned end, because nothing new is known."""
+        self.schema: Schema | None = None
+        """The columns of the features, where people come in frames."""
+        self.decided = 0
+        """How many rounds have been decided in all."""
+        self.returned = 0
+        """Rounds before this one have been returned to the caller. Nobody can have seen the
+        outcome of a round whose call of decide() has not returned."""
+        self.has_new_labels = False
+        """Whether labels were reported since the last step."""
+        self._memory: dict[str, tuple[tuple[Span, ...], Any]] = {}
+        """What was derived from closed cohorts, by name: mostly the next question is about a few
+        more. Nothing is remembered once somebody of the table is overruled or erased."""
+        self._so_far: dict[str, tuple[int, Any]] = {}
+        """What was derived from all rounds before some round, by name; forgotten like `_memory`."""
+        self._complete = 0
+        """No round before this one lacks its label (a memory of `first_missing`)."""
+        self.audit_bill = 0
+        """People whom the audit coin accepted and who were bad, or may have been: their label has
+        not come, or they were erased. Whom a human rejected is none of them."""
+        self.audits_pending = 0
+        """Those of them whose label may still come."""
+
+    # reading
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that is open."""
+        return self.epochs[-1]
+
+    @property
+    def epoch_is_over(self) -> bool:
+        """Whether the open epoch has reached its planned end."""
+        return self.overdue or self.decided >= self.epoch.end
+
+    def mixture(self, epoch: int) -> Mixture:
+        """The policy of an epoch of an algorithm that deploys mixtures alone."""
+        return self.epochs[epoch - 1].mixture
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, name: str) -> Column:
+        """One column, as a view of its rows."""
+        return self._data[name][: self._size]
+
+    @property
+    def features(self) -> FloatArray:
+        """The features; zeros where the person was erased."""
+        return self._features[: self._size]
+
+    @property
+    def prices(self) -> Prices | None:
+        """What errors cost, where people have prices of their own."""
+        if self._prices is None:
+            return None
+        owed = self._prices[: self._size]
+        return Prices(owed[:, 0], owed[:, 1])
+
+    @property
+    def resolved(self) -> BoolArray:
+        """What the loss may learn from: rejected rounds, and accepted ones whose label has come;
+        never an erased one.
+        """
+        labelled = (self["label"] != 0) & ~self.label_discarded
+        rejected = ~(self["accept"] | self["erased"])
+        return np.asarray(labelled | rejected)
+
+    @property
+    def label_discarded(self) -> BoolArray:
+        """Rounds whose label counts for nothing: erased, or drawn to be accepted and rejected by a
+        human.
+        """
+        return np.asarray(self["erased"] | (self["overruled"] & self["accept"]))
+
+    @property
+    def missing_labels(self) -> int:
+        """Accepted rounds whose label has not come and may still be reported."""
+        waiting = self["accept"] & (self["label"] == 0) & ~self.label_discarded
+        return int(waiting.sum())
+
+    def resolved_before(self, stop: int) -> int:
+        """How many rounds before `stop` the loss may learn from: those whose call has returned."""
+        stop = min(stop, self.returned)
+        rows = self._rows_from(0, stop)
+        counted = sum(round(chunk.log.rounds) for chunk in self.counted if chunk.first < stop)
+        return int(self.resolved[rows].sum()) + counted
+
+    def groups_of(self, rows: slice | IntArray | BoolArray) -> GroupArray:
+        """The groups of some rows: texts or numbers where all are known, else objects."""
+        codes: IntArray = self["group"][rows]
+        known = self._groups
+        if len(codes) and (codes >= 0).all():
+            kinds = {type(value) for value in known}
+            if len(kinds) == 1 and kinds <= {str, int, float, bool}:
+                return np.array(known)[codes]
+        values = np.empty(len(known) + 1, dtype=object)
+        values[:-1] = known
+        values[-1] = None  # the last entry, which the code UNKNOWN = -1 reads
+        return np.asarray(values[codes])
+
+    def people_by_group(self, first: int = 0) -> dict[Group, int]:
+        """How many people of each group were decided from round `first` on; None: unknown."""
+        rows = self._rows_from(first)
+        counts: dict[Group, int] = {}
+        for value, many in zip(*np.unique(self["group"][rows], return_counts=True), strict=True):
+            group = None if value == UNKNOWN else self._groups[value]
+            counts[group] = counts.get(group, 0) + int(many)
+        for chunk in self.counted:
+            if chunk.first >= first:
+                values, codes = numbered(chunk.group)
+                for code, group in enumerate(values):
+                    many = int(chunk.rounds[codes == code].sum())
+                    counts[group] = counts.get(group, 0) + many
+        return {group: many for group, many in counts.items() if many}
+
+    def _rows_from(self, first: int, stop: int | None = None) -> slice:
+        """The rows of rounds first .. stop - 1."""
+        numbers = self["round"]
+        begin = int(np.searchsorted(numbers, first))
+        end = self._size if stop is None else int(np.searchsorted(numbers, stop))
+        return slice(begin, end)
+
+    # what happens to people, in the order in which it happens
+
+    def open(self, epoch: Epoch) -> None:
+        """The next epoch begins: the one before it ends here."""
+        if self.epochs:
+            last = self.epochs[-1]
+            self.epochs[-1] = replace(last, rounds=self.decided - last.first_round)
+        self.epochs.append(epoch)
+        self.overdue = False
+
+    def reopen(self, epoch: Epoch) -> None:
+        """Another policy in place of the one of the open epoch, which has decided nobody yet."""
+        if self.epoch.first_round != self.decided:
+            raise ProtocolError(
+                f"epoch {self.epoch.number} has decided about people; its policy cannot change."
+            )
+        self.epochs[-1] = epoch
+
+    def keep_open(self, epoch: Epoch, *, longer: bool) -> None:
+        """The open epoch goes on. `longer`: beyond its planned end, for twice as long, because
+        nothing new is known.
+        """
+        if longer:
+            epoch = replace(epoch, rounds=2 * epoch.rounds)
+        self.epochs[-1] = epoch
+        self.overdue = self.overdue or longer
+
+    def end_epoch_here(self) -> None:
+        """The open epoch is full: the next decision opens another one."""
+        self.epochs[-1] = replace(self.epoch, rounds=self.decided - self.epoch.first_round)
+
+    def append(
+        self,
+        *,
+        epoch: int,
+        features: FloatArray,
+        group: GroupArray | None,
+        accept: BoolArray,
+        acceptance: FloatArray,
+        audit: BoolArray | None = None,
+        prices: Prices | None = None,
+        at: float | None = None,
+        call_end: int | None = None,
+    ) -> None:
+        """People were decided; they are the next rounds, in this order."""
+        people = len(accept)
+        start = self._make_room(people, features.shape[1], prices is not None)
+        rows = slice(start, start + people)
+        data = self._data
+        data["round"][rows] = np.arange(self.decided, self.decided + people)
+        data["epoch"][rows] = epoch
+        data["at"][rows] = np.nan if at is None else at
+        data["call_end"][rows] = self.decided + people if call_end is None else call_end
+        data["group"][rows] = self._codes_of(group, people)
+        data["accept"][rows] = accept
+        data["acceptance"][rows] = acceptance
+        data["audit"][rows] = False if audit is None else audit
+        self._features[rows] = features
+        if self._prices is not None and prices is not None:
+            self._prices[rows, 0] = prices.false_accept
+            self._prices[rows, 1] = prices.false_reject
+        self._size += people
+        self.decided += people
+        if audit is not None:
+            audits = int(audit.sum())
+            self.audit_bill += audits
+            self.audits_pending += audits
+
+    def append_rows(
+        self,
+        features: FloatArray,
+        group: GroupArray,
+        columns: Mapping[str, Column],
+        prices: Prices | None,
+    ) -> None:
+        """People were decided elsewhere (a service's ledger holds them); they are the next rounds,
+        with all that is known of them now.
+
+        columns: epoch, at, accept, acceptance, audit, label, settled, overruled, erased and
+        group_late, one entry per person. Features are zeros and the group is None where the person
+        was erased.
+        """
+        people = len(columns["accept"])
+        start = self._make_room(people, features.shape[1], prices is not None)
+        rows = slice(start, start + people)
+        numbers = np.arange(self.decided, self.decided + people)
+        self._data["round"][rows] = numbers
+        self._data["call_end"][rows] = numbers + 1
+        self._data["group"][rows] = self._codes_of(group, people)
+        self._data["label_late"][rows] = False
+        for name, column in columns.items():
+            self._data[name][rows] = column
+        self._features[rows] = features
+        if self._prices is not None and prices is not None:
+            self._prices[rows, 0] = prices.false_accept
+            self._prices[rows, 1] = prices.false_reject
+        self._size += people
+        self.decided += people
+        self.returned = self.decided
+        self._count_bill()
+
+    def drop_from(self, round: int) -> None:
+        """Take out the rounds from this one on: they will be appended again, as they are known
+        then.
+        """
+        self._size = int(np.searchsorted(self["round"], round))
+        self._forget_derived()
+        self.decided = round
+        self.returned = min(self.returned, round)
+        self._complete = min(self._complete, round)
+        self._count_bill()
+
+    def append_one(
+        self,
+        epoch: int,
+        features: FloatArray,
+        group: Group,
+        accept: bool,
+        acceptance: float,
+        audit: bool,
+        prices: Prices | None,
+        at: float | None,
+    ) -> None:
+        """One person was decided. Most people come alone, so this writes entry by entry."""
+        row = self._make_room(1, features.shape[1], prices is not None)
+        data = self._data
+        data["round"][row] = self.decided
+        data["epoch"][row] = epoch
+        data["at"][row] = np.nan if at is None else at
+        data["call_end"][row] = self.decided + 1
+        data["group"][row] = self._code_of(group)
+        data["accept"][row] = accept
+        data["acceptance"][row] = acceptance
+        data["audit"][row] = audit
+        self._features[row] = features[0]
+        if self._prices is not None and prices is not None:
+            self._prices[row, 0] = np.ravel(prices.false_accept)[0]
+            self._prices[row, 1] = np.ravel(prices.false_reject)[0]
+        self._size = row + 1
+        self.decided += 1
+        if audit:
+            self.audit_bill += 1
+            self.audits_pending += 1
+
+    def append_counts(self, counts: Counts) -> None:
+        """Rounds were decided in aggregate."""
+        if counts.first != self.decided:
+            raise ProtocolError(
+                f"counts begin with round {counts.first}, but {self.decided} rounds were decided."
+            )
+        self.counted.append(counts)
+        self.decided = counts.stop
+        self.returned = counts.stop
+        self.audit_bill += _bill_of(counts)
+
+    def _bill(self, rows: IntArray | slice) -> tuple[int, int]:
+        """What these rows add to `audit_bill` and `audits_pending`."""
+        label = self["label"][rows]
+        audited = self["audit"][rows] & ~self["overruled"][rows]
+        pending = audited & (label == 0) & ~self["erased"][rows]
+        return int((audited & (label != 1)).sum()), int(pending.sum())
+
+    def _count_bill(self, rows: IntArray | None = None, before: tuple[int, int] = (0, 0)) -> None:
+        """Count the bill anew; or, after a change of some rows, what they add now instead of
+        before.
+        """
+        bill, pending = self._bill(slice(0, self._size) if rows is None else rows)
+        if rows is None:
+            self.audit_bill = bill + sum(_bill_of(chunk) for chunk in self.counted)
+            self.audits_pending = pending
+        else:
+            self.audit_bill += bill - before[0]
+            self.audits_pending += pending - before[1]
+
+    def _make_room(self, people: int, columns: int, priced: bool) -> int:
+        """The first free row. Capacity doubles, so that appending costs O(1) per person."""
+        if self._features.shape[1] != columns:
+            self._features = np.zeros((len(self._features), columns))
+        if priced and self._prices is None:
+            self._prices = np.zeros((len(self._features), 2))
+        capacity = len(self._features)
+        if self._size + people > capacity:
+            larger = max(2 * capacity, self._size + people)
+            for name, column in self._data.items():
+                self._data[name] = _grown(column, larger)
+            self._features = _grown(self._features, larger)
+            if self._prices is not None:
+                self._prices = _grown(self._prices, larger)
+        return self._size
+
+    def _code_of(self, group: Hashable) -> int:
+        if group is None:
+            return UNKNOWN
+        code = self._code.get(group)
+        if code is None:
+            code = len(self._groups)
+            self._code[group] = code
+            self._groups.append(group)
+        return code
+
+    def _codes_of(self, group: GroupArray | None, people: int) -> IntArray:
+        if group is None:
+            return np.full(people, UNKNOWN)
+        values, codes = numbered(group)
+        known = np.array([self._code_of(value) for value in values], dtype=np.int64)
+        return known[codes]
+
+    def report(
+        self,
+        rounds: IntArray,
+        labels: NDArray[np.generic],
+        *,
+        window_open: BoolArray | bool = True,
+        closed: int = 0,
+    ) -> None:
+        """Labels have come. All are entered, or none if one of them is impossible.
+
+        window_open: whether each came within the person's own window; closed: rounds before this
+        one belong to closed cohorts, which keep the label as missing.
+        """
+        rows = self._find(rounds, "its label cannot be reported")
+        if labels.dtype.kind not in "iuf":
+            for round, label in zip(rounds.tolist(), labels.tolist(), strict=True):
+                if label not in (-1, 1):
+                    raise _bad_label(round, label)
+            labels = np.array([int(label) for label in labels.tolist()], dtype=np.int64)
+        self._require_reportable(rows, rounds, labels)
+        changed = np.unique(rows)
+        bill = self._bill(changed)
+        new = self["label"][rows] == 0
+        self["label"][rows[new]] = labels[new]
+        self._count_bill(changed, bill)
+        early = np.broadcast_to(window_open, rounds.shape)
+        self["settled"][rows[new & early]] = labels[new & early]
+        self["label_late"][rows[new & (rounds < closed)]] = True
+        self.has_new_labels = self.has_new_labels or len(rows) > 0
+
+    def report_one(
+        self, round: int, label: int, *, now: float | None, window: float | None, closed: int
+    ) -> bool:
+        """The usual case, entry by entry: the first label of one accepted round. False if there is
+        anything to say about it; then nothing has changed, and `report` says it.
+        """
+        if self.counted or not 0 <= round < self._size or label not in (-1, 1):
+            return False
+        data = self._data
+        if not data["accept"][round] or data["label"][round]:
+            return False
+        if data["overruled"][round] or data["erased"][round]:
+            return False
+        data["label"][round] = label
+        if data["audit"][round]:
+            self.audits_pending -= 1
+            self.audit_bill -= label == 1
+        if window is None:
+            in_time = self.decided < data["call_end"][round] + PATIENCE
+        else:
+            in_time = now is None or not data["at"][round] + window <= now
+        if in_time:
+            data["settled"][round] = label
+        if round < closed:
+            data["label_late"][round] = True
+        self.has_new_labels = True
+        return True
+
+    def _require_reportable(self, rows: IntArray, rounds: IntArray, labels: Column) -> None:
+        bad = (labels != 1) & (labels != -1)
+        if bad.any():
+            place = int(np.argmax(bad))
+            raise _bad_label(int(rounds[place]), labels[place].item())
+        rejected = ~self["accept"][rows]
+        if rejected.any():
+            raise ProtocolError(
+                f"round {rounds[int(np.argmax(rejected))]} was rejected; its label cannot have "
+                "been seen.",
+                hint="check the round's number.",
+            )
+        overruled = self["overruled"][rows]
+        if overruled.any():
+            raise ProtocolError(
+                f"round {rounds[int(np.argmax(overruled))]} was overruled: a human rejected the "
+                "person, so the label counts for nothing.",
+                hint="do not report the labels of people who were rejected.",
+            )
+        # a label that was reported before, here or earlier in this report, stands
+        known = self["label"][rows].astype(np.int64)
+        if len(np.unique(rows)) < len(rows):
+            first = dict(zip(rows[::-1].tolist(), labels[::-1].tolist(), strict=True))
+            known = np.where(known == 0, [int(first[row]) for row in rows.tolist()], known)
+        other = (known != 0) & (known != labels)
+        if other.any():
+            place = int(np.argmax(other))
+            raise ProtocolError(
+                f"round {rounds[place]} was observed before with label {known[place]:+d} and now "
+                f"has {int(labels[place]):+d}; the first one stands.",
+                hint="settle disputed outcomes before they are observed.",
+            )
+
+    def overrule(
+        self, rounds: IntArray, accept: BoolArray, *, window_open: BoolArray | bool = True
+    ) -> IntArray:
+        """A human decided `accept` instead of what was drawn. Returns the rounds for which this
+        changes something.
+
+        The draw stays on record; the label of a person who was drawn to be accepted and was
+        rejected counts for nothing from now on.
+        """
+        rows = self._find(rounds, "it cannot be overruled")
+        news = (accept != self["accept"][rows]) & ~self["overruled"][rows]
+        changed = np.unique(rows[news])
+        bill = self._bill(changed)
+        self["overruled"][changed] = True
+        self._forget_derived()
+        unsettled = np.broadcast_to(window_open, rounds.shape)[news]
+        self._drop_labels(changed[self["accept"][changed]], rows[news][unsettled])
+        self._count_bill(changed, bill)
+        return np.asarray(self["round"][changed])
+
+    def erase(self, rounds: IntArray, *, window_open: BoolArray | bool = True) -> IntArray:
+        """Forget people: features, group, prices and label are wiped. Returns the rounds of which
+        that is news.
+        """
+        rows = self._find(rounds)
+        news = ~self["erased"][rows]
+        changed = np.unique(rows[news])
+        bill = self._bill(changed)
+        self["erased"][changed] = True
+        self._forget_derived()
+        self._features[changed] = 0.0
+        self["group"][changed] = UNKNOWN
+        if self._prices is not None:
+            self._prices[changed] = 0.0
+        unsettled = np.broadcast_to(window_open, rounds.shape)[news]
+        self._drop_labels(changed, rows[news][unsettled])
+        self._count_bill(changed, bill)
+        return np.asarray(self["round"][changed])
+
+    def _drop_labels(self, rows: IntArray, unsettled: IntArray) -> None:
+        """These rows have no label any more. Where the person's own window has ended, the category
+        of the drift tests stays as it was settled.
+        """
+        self["label"][rows] = 0
+        self["settled"][np.intersect1d(rows, unsettled)] = 0
+        if len(rows):
+            self._complete = min(self._complete, int(self["round"][rows].min()))
+
+    def report_group(self, rounds: IntArray, groups: GroupArray, *, closed: int = 0) -> None:
+        """Groups have become known after the decision. They count in cohorts that are still open;
+        rounds before `closed` stay as they are.
+        """
+        rows = self._find(rounds, "its group cannot be reported")
+        self.check_group(rounds, groups)
+        for row, round, group in zip(rows.tolist(), rounds.tolist(), groups.tolist(), strict=True):
+            if group is not None and round >= closed and self["group"][row] == UNKNOWN:
+                self["group"][row] = self._code_of(group)
+                self["group_late"][row] = True
+
+    def check_group(self, rounds: IntArray, groups: GroupArray) -> None:
+        """ProtocolError if a group contradicts the one that is known; None contradicts nothing."""
+        rows = self._find(rounds, "its group cannot be reported")
+        now: dict[int, Group] = {}
+        for row, group in zip(rows.tolist(), groups.tolist(), strict=True):
+            code = int(self["group"][row])
+            known = now.get(row, None if code == UNKNOWN else self._groups[code])
+            if group is not None and known is not None and known != group:
+                raise ProtocolError(
+                    f"round {self['round'][row]} was reported with another group before; a "
+                    "person's group does not change.",
+                    hint="check the round's number.",
+                )
+            now[row] = known if group is None else group
+
+    def _find(self, rounds: IntArray, refused: str | None = None) -> IntArray:
+        """The row of each round; ProtocolError if one is unknown, or erased and there is a reason
+        why that is `refused`.
+        """
+        numbers = self["round"]
+        if not self.counted and len(numbers):
+            rows = rounds  # no gaps: round n is row n
+            unknown = (rounds < 0) | (rounds >= len(numbers))
+        else:
+            rows = np.searchsorted(numbers, rounds)
+            known = np.append(numbers, -1)[np.minimum(rows, len(numbers))]
+            unknown = known != rounds
+        if unknown.any():
+            raise ProtocolError(
+                f"round {rounds[int(np.argmax(unknown))]} is unknown: decide() has not decided it "
+                "one by one.",
+                hint="use the round that the decision carries.",
+            )
+        if refused is not None:
+            erased = self["erased"][rows]
+            if erased.any():
+                raise ProtocolError(
+                    f"round {rounds[int(np.argmax(erased))]} was erased; {refused}.",
+                    hint="nothing more can be reported about a person who was erased.",
+                )
+        return rows
+
+    # time
+
+    def window_open(
+        self, rounds: IntArray, now: float | None, window: float | None
+    ) -> BoolArray | bool:
+        """Whether the own window of each round is still open: `window` units of time, or PATIENCE
+        later arrivals where there is no window.
+        """
+        rows = self._find(rounds)
+        if window is None:
+            return np.asarray(self.decided < self["call_end"][rows] + PATIENCE)
+        if now is None:
+            return True
+        return np.asarray(~(self["at"][rows] + window <= now))
+
+    def matured(self, now: float | None, window: float | None) -> int:
+        """The first round whose cohort cannot close yet: the window of its person has not passed,
+        or its call of decide() has not returned. Cohorts close in the order of arrival.
+        """
+        if window is None:
+            return self.returned
+        if now is None:
+            return self.counted[-1].stop if self.counted else 0
+        # time does not run backwards, so the column is sorted
+        at = self["at"]
+        row = int(np.searchsorted(at, now - window, side="right"))
+        while row < len(at) and at[row] + window <= now:  # now - window was rounded down
+            row += 1
+        while row > 0 and not at[row - 1] + window <= now:  # or up
+            row -= 1
+        if row == len(at):
+            return self.returned
+        return min(int(self["round"][row]), self.returned)
+
+    def settled_for_drift(self, first: int, now: float | None, window: float | None) -> int:
+        """The first round from `first` on whose category (good, bad, not come) is not settled.
+
+        With a window: it has not passed. Without one: the label of an accepted person has not come
+        and fewer than PATIENCE people have been decided since. Rounds are taken in the order of
+        arrival, so what is settled early waits for what is not.
+        """
+        if window is not None:
+            return self.matured(now, window)
+        rows = self._rows_from(first, self.returned)
+        waiting = self["accept"][rows] & (self["settled"][rows] == 0)
+        waiting &= self.decided < self["call_end"][rows] + PATIENCE
+        if waiting.any():
+            return int(self["round"][rows][int(np.argmax(waiting))])
+        return self.returned
+
+    def first_missing(self, *, may_come: bool = False) -> int:
+        """The first round that lacks its label (`may_come`: and may still get it); the next one to
+        be decided if there is none.
+        """
+        rows = self._rows_from(self._complete)
+        missing = self["accept"][rows] & (self["label"][rows] == 0)
+        if missing.any():
+            self._complete = int(self["round"][rows][int(np.argmax(missing))])
+        else:
+            self._complete = self.decided
+        if not may_come:
+            return self._complete
+        rows = self._rows_from(self._complete)
+        waiting = self["accept"][rows] & (self["label"][rows] == 0)
+        waiting &= ~(self["overruled"][rows] | self["erased"][rows])
+        if waiting.any():
+            return int(self["round"][rows][int(np.argmax(waiting))])
+        return self.decided
+
+    # counting
+
+    def spans(self, first: int, stop: int) -> Iterator[Span]:
+        """(epoch, first, stop) of the runs of rounds of one epoch between two rounds; rounds that
+        were decided in aggregate are runs of their own.
+        """
+        begin = bisect_left(self.counted, first, key=_first_round)
+        end = bisect_left(self.counted, stop, key=_first_round)
+        found = [(chunk.epoch, chunk.first, chunk.stop) for chunk in self.counted[begin:end]]
+        rows = self._rows_from(first, stop)
+        rounds = self["round"][rows]
+        if len(rounds):
+            epochs = self["epoch"][rows]
+            new = (np.diff(epochs) != 0) | (np.diff(rounds) != 1)
+            starts = np.concatenate([[0], np.flatnonzero(new) + 1])
+            ends = np.concatenate([starts[1:], [len(rounds)]])
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+                found.append((int(epochs[start]), int(rounds[start]), int(rounds[end - 1]) + 1))
+        yield from sorted(found, key=lambda span: span[1])
+
+    def count(self, first: int, stop: int) -> Counts:
+        """Rounds first .. stop - 1, which are of one epoch, in aggregated form."""
+        for chunk in self.counted:
+            if chunk.first == first and chunk.stop == stop:
+                return chunk
+        rows = self._rows_from(first, stop)
+        accept = self["accept"][rows]
+        acceptance = self["acceptance"][rows]
+        audit = self["audit"][rows]
+        overruled = self["overruled"][rows]
+        erased = self["erased"][rows]
+        settled = self["settled"][rows]
+        group = self.groups_of(rows)
+        label = self._label_at_closing(rows)
+        here = ~erased
+        features = self.features[rows]
+        if not here.all():
+            features = features[here]
+        contexts = find_contexts(features, group[here], acceptance[here])
+        size = len(contexts.first)
+
+        def total(which: BoolArray) -> FloatArray:
+            return _summed(contexts.index, which[here], size)
+
+        kinds = {"positive": label == 1, "negative": label == -1, "unresolved": label == 0}
+        categories = [settled == 1, settled == -1, settled == 0]
+        shown = np.flatnonzero(here)[contexts.first]
+        gone = np.flatnonzero(erased)
+        chances, which = np.unique(acceptance[gone], return_inverse=True)
+        return Counts(
+            epoch=int(self["epoch"][rows][0]),
+            first=first,
+            stop=stop,
+            log=self._log_of(rows, self._resolved_at_closing(rows)),
+            features=features if size == len(features) else features[contexts.first],
+            group=group[shown],
+            acceptance=acceptance[shown],
+            rejected=total(~accept),
+            **{name: total(accept & mask) for name, mask in kinds.items()},
+            **{f"audited_{name}": total(audit & mask) for name, mask in kinds.items()},
+            settled=np.stack([total(accept & mask) for mask in categories]),
+            settled_audited=np.stack([total(audit & mask) for mask in categories]),
+            lost_acceptance=chances,
+            lost_accepted=_summed(which, accept[gone], len(chances)),
+            lost_rejected=_summed(which, ~accept[gone], len(chances)),
+            lost_audited=float(audit[gone].sum()),
+            overruled=_by_group(group, accept, overruled & here),
+            late_groups=_by_group(group, accept, self["group_late"][rows] & here),
+        )
+
+    def _label_at_closing(self, rows: slice) -> Column:
+        """The labels that a certificate may see: 0 where a human overruled, and where the label
+        came after the cohort had closed.
+        """
+        silent = self["overruled"][rows] | self["label_late"][rows]
+        return np.where(silent, 0, self["label"][rows])
+
+    def _resolved_at_closing(self, rows: slice) -> BoolArray:
+        return np.asarray(self.resolved[rows] & ~self["label_late"][rows])
+
+    def _log_of(self, rows: slice, chosen: BoolArray) -> RoundLog:
+        """The chosen rows, which must be resolved, as a log: with the group where it is known of
+        all of them.
+        """
+        places = np.arange(rows.start, rows.stop)[chosen]
+        accept = self["accept"][places]
+        label = self["label"][places]
+        known = bool((self["group"][places] != UNKNOWN).all())
+        prices = self.prices
+        return RoundLog.of_checked(
+            self.features[rows] if chosen.all() else self.features[places],
+            self.groups_of(places) if known else None,
+            prices and prices_of(prices, self._size, places),
+            acceptance=self["acceptance"][places],
+            rejected=(~accept).astype(np.float64),
+            positive=(accept & (label == 1)).astype(np.float64),
+            negative=(accept & (label == -1)).astype(np.float64),
+        )
+
+    def log_of(self, chosen: BoolArray) -> RoundLog:
+        """The chosen rows, which must be resolved, in their order."""
+        return self._log_of(slice(0, self._size), chosen)
+
+    def log(
+        self,
+        *,
+        stop: int | None = None,
+        epochs: set[int] | None = None,
+        with_group: bool = True,
+    ) -> RoundLog | None:
+        """What the loss may learn from: the resolved rounds, equal ones counted together; None if
+        there is nothing.
+
+        stop: of rounds before this one; epochs: of these epochs.
+        """
+        found = []
+        end = self.returned if stop is None else min(stop, self.returned)
+        for epoch, first, last in self.spans(0, end):
+            if epochs is None or epoch in epochs:
+                found.append(self._log_between(first, last, at_closing=False))
+        return _merged(found, with_group)
+
+    def closed_log(
+        self, spans: Sequence[Span], *, with_group: bool, before: bool
+    ) -> RoundLog | None:
+        """The same of closed cohorts, with what was known when they closed, and without rounds
+        that could not be accepted. `before`: with what was known before the first round.
+        """
+        name = f"log {with_group} {before}"
+        whole, rest = self.remembered(name, spans)
+        found = [] if whole is None else [whole]
+        if whole is None and before:
+            found += [log for log, _ in self.before]
+        for _, first, stop in rest:
+            log = self._log_between(first, stop, at_closing=True)
+            found.append(log.where(log.acceptance > 0))
+        merged = _merged(found, with_group) if rest or whole is None else whole
+        self.remember(name, spans, merged)
+        return merged
+
+    def remembered(self, name: str, spans: Sequence[Span]) -> tuple[Any, Sequence[Span]]:
+        """What was derived from the first of these cohorts, and the cohorts that are left."""
+        done, value = self._memory.get(name, ((), None))
+        if value is None or tuple(spans[: len(done)]) != done:
+            return None, spans
+        return value, spans[len(done) :]
+
+    def remember(self, name: str, spans: Sequence[Span], value: object) -> None:
+        """What was derived from all of these cohorts."""
+        self._memory[name] = (tuple(spans), value)
+
+    def so_far(self, name: str) -> tuple[int, Any]:
+        """(stop, what was derived from all rounds before `stop`); (0, None) if nothing was."""
+        return self._so_far.get(name, (0, None))
+
+    def keep_so_far(self, name: str, stop: int, value: object) -> None:
+        """What was derived from all rounds before `stop`, none of which lacks its label."""
+        self._so_far[name] = (stop, value)
+
+    def _forget_derived(self) -> None:
+        self._memory.clear()
+        self._so_far.clear()
+
+    def log_between(self, first: int, stop: int, *, with_group: bool = True) -> RoundLog | None:
+        """The resolved rounds first .. stop - 1 in their order, equal ones not counted together;
+        None if there is none.
+        """
+        found = [
+            self._log_between(start, end, at_closing=False)
+            for _, start, end in self.spans(first, min(stop, self.returned))
+        ]
+        parts = [log if with_group else log.without_group() for log in found if log.rounds > 0]
+        return RoundLog.concatenate(parts) if parts else None
+
+    def logs(self) -> Iterator[tuple[int, RoundLog]]:
+        """(epoch, log) of the resolved rounds of each epoch."""
+        for epoch, first, stop in self.spans(0, self.returned):
+            log = self._log_between(first, stop, at_closing=False)
+            if log.rounds > 0:
+                yield epoch, log
+
+    def _log_between(self, first: int, stop: int, *, at_closing: bool) -> RoundLog:
+        place = bisect_left(self.counted, first, key=_first_round)
+        if place < len(self.counted) and self.counted[place].first == first:
+            return self.counted[place].log
+        rows = self._rows_from(first, stop)
+        resolved = self._resolved_at_closing(rows) if at_closing else self.resolved[rows]
+        return self._log_of(rows, resolved)
+
+    def audited_rounds(self, first: int, stop: int, groups: tuple[Group, ...]) -> IntArray | None:
+        """The rounds between two rounds that the audit coin accepted, by arrival: of people of
+        these groups, and of erased people, whose group is forgotten. None if they were decided in
+        aggregate, which has no order.
+        """
+        if any(chunk.first == first for chunk in self.counted):
+            return None
+        rows = self._rows_from(first, stop)
+        codes = [self._code[group] for group in groups if group in self._code]
+        counts = np.isin(self["group"][rows], codes) | self["erased"][rows]
+        return np.asarray(self["round"][rows][self["audit"][rows] & counts])
+
+    def people(self, first: int, stop: int) -> tuple[FloatArray, GroupArray, FloatArray]:
+        """Features, group and weight of the people of these rounds who were not erased."""
+        for chunk in self.counted:
+            if chunk.first == first:
+                return chunk.features, chunk.group, chunk.rounds
+        rows = self._rows_from(first, stop)
+        here = ~self["erased"][rows]
+        places = np.arange(rows.start, rows.stop)[here]
+        features = self.features[rows] if here.all() else self.features[places]
+        return features, self.groups_of(places), np.ones(len(places))
+
+    def arrivals(self, stop: int, without: Sequence[int] = ()) -> Arrivals:
+        """The people of the rounds before `stop`; `without`: rounds whose label counts as missing
+        although it may have come since.
+        """
+        features: list[FloatArray] = []
+        groups: list[GroupArray] = []
+        labels: list[IntArray] = []
+        counts: list[FloatArray] = []
+        for chunk in self.counted:
+            if chunk.first < stop < chunk.stop:
+                raise ProtocolError(
+                    f"rounds {chunk.first} to {chunk.stop - 1} were decided in aggregate, so "
+                    f"nobody can say who came before round {stop}.",
+                    hint="absorb at most the rounds that are left of the epoch.",
+                )
+            if chunk.first < stop:
+                for label, column in ((1, chunk.positive), (-1, chunk.negative)):
+                    seen = column > 0
+                    features.append(chunk.features[seen])
+                    groups.append(chunk.group[seen].astype(object))
+                    labels.append(np.full(int(seen.sum()), label))
+                    counts.append(column[seen])
+        rows = self._rows_from(0, stop)
+        if rows.stop > rows.start:
+            known = self["label"][rows].astype(np.int64)
+            known[np.isin(self["round"][rows], list(without))] = 0
+            features.append(self.features[rows])
+            groups.append(self.groups_of(rows).astype(object))
+            labels.append(known)
+            counts.append(np.ones(len(known)))
+        return Arrivals(
+            np.concatenate(features),
+            np.concatenate(groups),
+            np.concatenate(labels),
+            np.concatenate(counts),
+        )
+
+    # storing
+
+    def to_fields(self) -> dict[str, Any]:
+        """Everything, as plain values and arrays; `from_fields` reads it.
+
+        Groups are numbered anew, by the people who are left: a file says nothing of the erased.
+        """
+        codes = self["group"]
+        used = list(dict.fromkeys(codes[codes >= 0].tolist()))
+        renumbered = np.full(len(self._groups) + 1, UNKNOWN)
+        renumbered[used] = np.arange(len(used))
+        columns = {name: self[name] for name in KINDS if name not in ("group", "at")}
+        return {
+            "columns": columns | {"group": renumbered[codes]},
+            "at": None if np.isnan(self["at"]).all() else _without_nan(self["at"]),
+            "features": self.features,
+            "prices": None if self._prices is None else self._prices[: self._size],
+            "groups": [self._groups[code] for code in used],
+            "counted": self.counted,
+            "before": self.before,
+            "decided": self.decided,
+            "returned": self.returned,
+            "has_new_labels": self.has_new_labels,
+            "schema": self.schema,
+            "epochs": self.epochs,
+            "overdue": self.overdue,
+        }
+
+    @classmethod
+    def from_fields(cls, stored: Mapping[str, Any]) -> "Rounds":
+        """What `to_fields` wrote; InvalidInput for columns that no run can have led to."""
+        rounds = cls()
+        columns = dict(stored["columns"])
+        size = len(columns["accept"])
+        columns["at"] = np.full(size, np.nan)
+        if stored["at"] is not None:
+            columns["at"] = np.where(stored["at"][0], np.nan, stored["at"][1])
+        for name, kind in KINDS.items():
+            column = columns.pop(name)
+            if column.shape != (size,) or column.dtype != kind:
+                raise InvalidInput(
+                    f"the column {name} of the rounds is {column.dtype} of shape {column.shape}."
+                )
+            rounds._data[name] = column.copy()
+        if columns:
+            raise InvalidInput(f"the rounds have unknown columns: {', '.join(columns)}.")
+        rounds._size = size
+        rounds._features = _table(stored["features"], size, "features")
+        if stored["prices"] is not None:
+            rounds._prices = _table(stored["prices"], size, "prices")
+        for group in stored["groups"]:
+            rounds._code_of(group)
+        rounds.counted = list(stored["counted"])
+        rounds.before = list(stored["before"])
+        rounds.decided = stored["decided"]
+        rounds.returned = stored["returned"]
+        rounds.has_new_labels = stored["has_new_labels"]
+        rounds.schema = stored["schema"]
+        rounds.epochs = list(stored["epochs"])
+        rounds.overdue = stored["overdue"]
+        rounds._require_possible()
+        rounds._count_bill()
+        return rounds
+
+    def _require_possible(self) -> None:
+        p = self["acceptance"]
+        accept = self["accept"]
+        label = self["label"]
+        codes = self["group"]
+        requirements = {
+            "an acceptance probability lies outside [0, 1]": ~((p >= 0) & (p <= 1)),
+            "somebody was accepted or rejected with probability 0": p == np.where(accept, 0, 1),
+            "a label is none of -1, 0 and +1": (np.abs(label) > 1) | (np.abs(self["settled"]) > 1),
+            "somebody has a label who was rejected or erased": (label != 0)
+            & ~(accept & ~self.label_discarded),
+            "somebody was audited who was rejected": ~accept & self["audit"],
+            "a group is not in the list of groups": (codes < UNKNOWN)
+            | (codes >= len(self._groups)),
+        }
+        for requirement, broken in requirements.items():
+            if broken.any():
+                round = self["round"][int(np.argmax(broken))]
+                raise InvalidInput(f"in round {round} {requirement}.")
+        # the rounds 0, 1, ... stand once each, in rows or in counts
+        rounds = len(self) + sum(chunk.stop - chunk.first for chunk in self.counted)
+        possible = rounds == self.decided and 0 <= self.returned <= self.decided
+        possible = possible and bool((np.diff(self["round"]) > 0).all())
+        next_round = 0
+        for epoch, first, stop in self.spans(0, self.decided):
+            possible = possible and first == next_round and 1 <= epoch <= len(self.epochs)
+            next_round = stop
+        if not possible or next_round != self.decided:
+            raise InvalidInput(
+                f"the table holds {rounds} rounds of {len(self.epochs)} epochs, {self.decided} "
+                f"were decided and {self.returned} returned; each round stands once, in the order "
+                "of arrival."
+            )
+
+
+def _first_round(counts: Counts) -> int:
+    return counts.first
+
+
+def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:
+    parts = [log if with_group else log.without_group() for log in logs if log.rounds > 0]
+    return RoundLog.merged(parts) if parts else None
+
+
+def _grown(column: Column, capacity: int) -> Column:
+    larger = np.zeros((capacity, *column.shape[1:]), column.dtype)
+    larger[: len(column)] = column
+    return larger
+
+
+def _table(given: Column, rows: int, name: str) -> FloatArray:
+    if given.ndim != 2 or len(given) != rows:
+        raise InvalidInput(f"{name} of the rounds has shape {given.shape} for {rows} rounds.")
+    return given.astype(np.float64)
+
+
+def _without_nan(column: FloatArray) -> tuple[BoolArray, FloatArray]:
+    """(missing, values): files hold finite numbers only."""
+    missing = np.isnan(column)
+    return missing, np.where(missing, 0.0, column)
+
+
+def _bad_label(round: int, label: object) -> BadLabel:
+    return BadLabel(
+        f"the label of round {round} is {label!r}; labels are -1 (bad outcome) and +1 (good "
+        "outcome)."
+    )
+
+
+def _bill_of(counts: Counts) -> int:
+    """Bad audits of rounds that were decided in aggregate."""
+    bad = counts.audited_negative.sum() + counts.audited_unresolved.sum() + counts.lost_audited
+    return int(bad)
+
+
+def _summed(place: IntArray, of: BoolArray | FloatArray, size: int) -> FloatArray:
+    return np.bincount(place, weights=of, minlength=size).astype(np.float64, copy=False)
+
+
+def _by_group(group: GroupArray, accept: BoolArray, which: BoolArray) -> GroupCounts:
+    counts: GroupCounts = {}
+    for value, drawn in zip(group[which].tolist(), accept[which].tolist(), strict=True):
+        counts[value, drawn] = counts.get((value, drawn), 0.0) + 1.0
+    return counts

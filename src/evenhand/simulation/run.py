@@ -1,0 +1,550 @@
+"""One run, by the protocol of section 2 of the paper: people arrive, the learner decides, and the
+labels of the accepted come back, at once (`simulate`) or late (`simulate_late`).
+
+There are two engines. "events" goes person by person, for any environment and any learner.
+"counts" is for learners whose policy lasts for an epoch (`EpochLearner`) on a discrete environment:
+there the counts of (context, decision, label) are multinomial, so a run costs O(epochs), not
+O(rounds).
+"""
+
+import heapq
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
+
+import numpy as np
+
+from evenhand.contracts import Environment, Learner, Policy
+from evenhand.environments import Discrete
+from evenhand.errors import InvalidInput
+from evenhand.estimation import RoundLog
+from evenhand.learners import EpochLearner
+from evenhand.randomness import stream
+from evenhand.shown import INK, Cell, Shown, draw_limit
+from evenhand.words import Decisions, FloatArray, GroupArray, IntArray, LabelledSample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Engine = Literal["auto", "events", "counts"]
+Played = TypeVar("Played", bound=Learner)
+Finished = TypeVar("Finished", bound=Learner, covariant=True)  # a finished run is only read
+PlayedInEpochs = TypeVar("PlayedInEpochs", bound=EpochLearner)
+PersonLaw = Callable[[LabelledSample], FloatArray]
+"""A number for each person, as a function of features, group and label."""
+PEOPLE_AT_ONCE = 1000
+"""Number of people drawn together for a learner without epochs."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunFigures:
+    """The figures that `Run` and `RunRecord` share, one entry per epoch."""
+
+    seed: int
+    rounds: IntArray
+    regret: FloatArray
+    gaps: FloatArray
+    losses: FloatArray
+    accepted: IntArray
+    phases: tuple[str, ...]
+    optimum: float
+    oracle_calls: int
+    seconds: float
+
+    @property
+    def lengths(self) -> IntArray:
+        """The number of rounds of each epoch."""
+        return np.diff(self.rounds, prepend=0)
+
+    @property
+    def worst_gap(self) -> float:
+        """The largest |true gap| that was ever deployed."""
+        return float(self.gaps.max())
+
+    def share_above(self, limit: float) -> float:
+        """Return the share of rounds whose policy had a true gap above the limit.
+
+        Parameters
+        ----------
+        limit : float
+            The limit; rounding of 1e-9 does not count as above.
+
+        Returns
+        -------
+        float
+            A share of all rounds.
+        """
+        return float(self.lengths[self.gaps > limit + 1e-9].sum() / self.rounds[-1])
+
+    @overload
+    def regret_at(self, rounds: float) -> float: ...
+
+    @overload
+    def regret_at(self, rounds: FloatArray | IntArray) -> FloatArray: ...
+
+    def regret_at(self, rounds: float | FloatArray | IntArray) -> float | FloatArray:
+        """Return the cumulative regret after a number of rounds.
+
+        Parameters
+        ----------
+        rounds : float or array of float
+            After how many rounds.
+
+        Returns
+        -------
+        float or array of float
+            The regret; within an epoch, where the policy does not change, it grows linearly.
+        """
+        return np.interp(rounds, np.r_[0, self.rounds], np.r_[0.0, self.regret])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(RunFigures, Shown, Generic[Finished]):
+    """A simulated run, epoch by epoch.
+
+    All arrays have one entry per epoch; the last epoch may have been cut off by the end of the run.
+    For a learner without epochs, consecutive rounds with the same policy count as one.
+
+    Parameters
+    ----------
+    rounds : array of int
+        The number of rounds at the end of each epoch.
+    regret : array of float
+        The cumulative pseudo-regret then: the sum over rounds of loss(pi_t) - optimum.
+    gaps : array of float
+        The largest |true gap| of the policy that was deployed in the epoch.
+    losses : array of float
+        The population loss of that policy.
+    accepted : array of int
+        How many people were accepted in the epoch.
+    phases : tuple of str
+        What the learner did in the epoch, for example "explore".
+    policies : tuple of Policy
+        The policy of each epoch.
+    optimum : float
+        The loss of the best policy that the regret is measured against.
+    oracle_calls : int
+        Number of calls of the learner for the cheapest hypothesis of its class.
+    seconds : float
+        Duration of the run.
+    seed : int
+        The seed of the run.
+    learner : Learner
+        The learner at the end of the run.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> run = simulate(AcceptAll(), lending(), rounds=100, seed=0)
+    >>> int(run.rounds[-1]), int(run.accepted.sum()), round(run.worst_gap, 9)
+    (100, 100, 0.0)
+    >>> bool(run.regret_at(50) == run.regret[-1] / 2), run.share_above(0.1)
+    (True, 0.0)
+    >>> run.to_frame().columns.tolist()
+    ['round', 'phase', 'gap', 'loss', 'regret', 'accepted']
+    """
+
+    policies: tuple[Policy, ...]
+    learner: Finished
+
+    def __repr__(self) -> str:
+        return f"<Run of {self._headline()}>"
+
+    def _headline(self) -> str:
+        return (
+            f"{type(self.learner).__name__}: {int(self.rounds[-1]):,} rounds, regret "
+            f"{float(self.regret[-1]):,.1f}, largest true gap {self.worst_gap:.3f}"
+        )
+
+    def _columns(self) -> dict[str, Sequence[Cell]]:
+        return {
+            "round": self.rounds.tolist(),
+            "phase": self.phases,
+            "gap": self.gaps.tolist(),
+            "loss": self.losses.tolist(),
+            "regret": self.regret.tolist(),
+            "accepted": self.accepted.tolist(),
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        axes.stairs(self.gaps, np.r_[0, self.rounds], color=INK, linewidth=2, baseline=None)
+        limit = getattr(self.learner, "limit", None)
+        if limit is not None:
+            draw_limit(axes, limit)
+        axes.set_ylim(bottom=0, top=1.25 * max(self.worst_gap, limit or 0.0) or 0.1)
+        axes.set_xlim(0, int(self.rounds[-1]))
+        axes.set_xlabel("round")
+        axes.set_ylabel("true gap of the deployed policy")
+
+
+def simulate(
+    learner: Played,
+    environment: Environment,
+    rounds: int,
+    seed: int,
+    comparator_gap: float | None = None,
+    *,
+    engine: Engine = "auto",
+    progress: Callable[[int], None] | None = None,
+) -> Run[Played]:
+    """Run a fresh copy of a learner on a population, and measure it by the truth.
+
+    The same seed gives the same run: people, coins and labels come from streams named after it.
+
+    Parameters
+    ----------
+    learner : Learner
+        The learner; it is not changed.
+    environment : Environment
+        The population that people are drawn from.
+    rounds : int
+        How many people are decided about.
+    seed : int
+        The seed of the run.
+    comparator_gap : float, optional
+        Regret is measured against the best policy whose gaps are at most this; by default the
+        learner's own `comparator_gap`, and 1 for a learner that has none.
+    engine : {"auto", "events", "counts"}
+        "auto" is "counts" where that is possible.
+    progress : callable, optional
+        Called with the number of rounds so far.
+
+    Returns
+    -------
+    Run
+        The run; `run.learner` is the copy that made the decisions.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no round, or the engine does not fit the learner and the population.
+
+    Notes
+    -----
+    Pseudo-regret after T rounds is sum_t loss(pi_t) - T min loss(pi) over the mixtures pi with
+    |gap(pi)| <= comparator_gap (section 2 of the paper), with true losses and gaps; for a learner
+    with a cap or a floor, over those that also accept a permitted share.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> world = eh.environments.lending()
+    >>> learner = eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), 0.1, 0.05)
+    >>> run = eh.simulate(learner, world, rounds=2_000, seed=0, comparator_gap=0.1)
+    >>> run.worst_gap <= 0.1
+    True
+    """
+    if rounds < 1:
+        raise InvalidInput(f"rounds is {rounds}; a run has at least one round.")
+    if engine not in ("auto", "events", "counts"):
+        raise InvalidInput(f'engine is {engine!r}; it is "auto", "events" or "counts".')
+    game = _RunUnderWay(learner.restarted(seed), environment.fresh(), seed)
+    player = game.learner
+    world = game.world
+    possible = isinstance(world, Discrete) and isinstance(player, EpochLearner)
+    counts_people = isinstance(player, EpochLearner) and player.online.has_hard_counts
+    if engine == "counts" and (not possible or counts_people):
+        raise InvalidInput(
+            "the count-level engine needs a Discrete environment and a learner with epochs and "
+            f"without hard counts, not {type(world).__name__} and {type(player).__name__}.",
+            hint='use engine="events".',
+        )
+    generator = stream(seed, "people")
+    while player.round < rounds:
+        left = rounds - player.round
+        if isinstance(player, EpochLearner):
+            player.open_epoch()
+            block = int(min(player.rounds_left, left, player.people_at_once))
+            # a policy for one person: counts would only be a longer way
+            alone = engine == "auto" and player.epoch.rounds == 1
+            person_by_person = engine == "events" or counts_people or alone
+            if isinstance(world, Discrete) and not person_by_person:
+                accepted = play_counts(player, world, block, generator)
+                game.add(block, accepted, player.epoch.phase, player.policy)
+            else:
+                people = world.draw(block, generator)
+                play_people(player, people.features, people.group, people.label)
+                game.add_epochs(player, block)
+        else:
+            game.play_one_by_one(world.draw(min(PEOPLE_AT_ONCE, left), generator))
+        if progress is not None:
+            progress(player.round)
+    return game.run(comparator_gap)
+
+
+def play_counts(
+    learner: EpochLearner, world: Discrete, rounds: int, generator: np.random.Generator
+) -> int:
+    """Simulate rounds of one epoch by their counts; the number of people accepted."""
+    acceptance = learner.acceptance(world.features, world.group)
+    counts = world.draw_counts(rounds, acceptance, generator)
+    rejected, positive, negative = (
+        column.astype(np.float64)
+        for column in (counts.rejected, counts.accepted_positive, counts.accepted_negative)
+    )
+    learner.absorb(RoundLog(world.features, world.group, acceptance, rejected, positive, negative))
+    return int(counts.accepted.sum())
+
+
+def play_people(learner: Learner, features: FloatArray, group: GroupArray, label: IntArray) -> int:
+    """Decide about people, and report the labels of the accepted; the number of people accepted."""
+    decisions = learner.decide(features, group)
+    accepted = np.flatnonzero(decisions.accept)
+    if len(accepted):
+        learner.observe(decisions.first_round + accepted, label[accepted])
+    return len(accepted)
+
+
+class _RunUnderWay(Generic[Played]):
+    """A run under way: the policies so far, each with its rounds, how many it accepted, and its
+    phase. The truth about them is asked for at the end.
+    """
+
+    def __init__(self, learner: Played, world: Environment, seed: int) -> None:
+        self.learner = learner
+        self.world = world
+        self.seed = seed
+        self.started = time.perf_counter()
+        self.blocks: list[tuple[int, int, str, Policy]] = []
+
+    def add(self, rounds: int, accepted: int, phase: str, policy: Policy) -> None:
+        self.blocks.append((rounds, accepted, phase, policy))
+
+    def add_epochs(self, player: EpochLearner, people: int) -> None:
+        """The last so many people, epoch by epoch: a hard count may end one among them."""
+        table = player.online.rounds
+        rows = slice(len(table) - people, len(table))
+        numbers = table["epoch"][rows]
+        for number in np.unique(numbers).tolist():
+            accepted = table["accept"][rows][numbers == number]
+            epoch = table.epochs[number - 1]
+            same = bool(self.blocks) and self.blocks[-1][3] is epoch.policy
+            rounds, before, _, _ = self.blocks.pop() if same else (0, 0, "", epoch.policy)
+            self.add(
+                rounds + len(accepted), before + int(accepted.sum()), epoch.phase, epoch.policy
+            )
+
+    def play_one_by_one(self, people: LabelledSample) -> None:
+        """For a learner without epochs: a round belongs to the last block if the policy is the
+        same.
+        """
+        features = people.features
+        group = people.group
+        label = people.label
+        for i in range(len(people)):
+            policy = self.learner.policy  # the one that decides; observing may change it
+            one = slice(i, i + 1)
+            accepted = play_people(self.learner, features[one], group[one], label[one])
+            rounds = 0
+            before = 0
+            if self.blocks and self.blocks[-1][3] is policy:
+                rounds, before, _, _ = self.blocks.pop()
+            self.add(rounds + 1, before + accepted, "online", policy)
+
+    def run(self, comparator_gap: float | None) -> Run[Played]:
+        seconds = time.perf_counter() - self.started
+        learner = self.learner
+        if comparator_gap is None:
+            comparator_gap = float(getattr(learner, "comparator_gap", 1.0))
+        rates = tuple(learner.rates)
+        prices = learner.prices
+        lengths, accepted, phases, policies = zip(*self.blocks, strict=True)
+        losses = np.array([self.world.loss(policy, prices) for policy in policies])
+        optimum = self._optimum(comparator_gap)
+        return Run(
+            rounds=np.cumsum(lengths),
+            regret=np.cumsum(np.array(lengths) * (losses - optimum)),
+            gaps=np.array([np.abs(self.world.gaps(policy, rates)).max() for policy in policies]),
+            losses=losses,
+            accepted=np.array(accepted),
+            phases=phases,
+            policies=policies,
+            optimum=optimum,
+            oracle_calls=learner.oracle_calls if isinstance(learner, EpochLearner) else 0,
+            seconds=seconds,
+            seed=self.seed,
+            learner=learner,
+        )
+
+    def _optimum(self, comparator_gap: float) -> float:
+        """The loss of the best policy that the learner may deploy: one within its cap and floor,
+        where the class can be enumerated.
+        """
+        learner = self.learner
+        rates = tuple(learner.rates)
+        most = float(getattr(learner, "accept_at_most", 1.0))
+        least = float(getattr(learner, "accept_at_least", 0.0))
+        optimum = getattr(self.world, "optimum_within", None)
+        if optimum is None or (most == 1.0 and least == 0.0):
+            return float(self.world.optimum(comparator_gap, rates, learner.prices)[0])
+        return float(optimum(comparator_gap, rates, learner.prices, most, least)[0])
+
+
+# labels that come late, or never
+
+
+@dataclass(frozen=True)
+class LabelDelays:
+    """When the label of a person comes: after an exponential time, or never.
+
+    A label that came early is no fair sample of all labels: bad loans fail soon, and good ones are
+    known to be good only at the end. A maturity window (`CertifiedLearner(maturity=...)`) is for
+    that.
+
+    Parameters
+    ----------
+    mean : callable
+        From people (a LabelledSample) to the mean delay of each of their labels.
+    never : callable, optional
+        From people to the probability that the label never comes; by default every label comes.
+    fixed : bool
+        Whether the label comes after exactly the mean time, instead of an exponential one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.words import LabelledSample
+    >>> slow_when_good = LabelDelays(mean=lambda people: np.where(people.label == 1, 12.0, 3.0))
+    >>> people = LabelledSample([[0.0], [0.0]], ["a", "b"], [1, -1])
+    >>> slow_when_good.draw(people, np.random.default_rng(0)).round(1).tolist()
+    [8.2, 3.1]
+    """
+
+    mean: PersonLaw
+    never: PersonLaw | None = None
+    fixed: bool = False
+
+    def draw(self, people: LabelledSample, generator: np.random.Generator) -> FloatArray:
+        """Draw the delay of each person's label.
+
+        Parameters
+        ----------
+        people : LabelledSample
+            People with their true labels.
+        generator : numpy.random.Generator
+            The source of chance.
+
+        Returns
+        -------
+        array of float
+            One delay per person; infinity if the label never comes.
+        """
+        mean = np.asarray(self.mean(people), float)
+        never = np.zeros(len(people))
+        if self.never is not None:
+            never = np.asarray(self.never(people), float)
+        if (mean < 0).any() or ((never < 0) | (never > 1)).any():
+            raise InvalidInput(
+                "a mean delay is below 0, or a probability of no label outside [0, 1]."
+            )
+        delay = mean if self.fixed else mean * generator.exponential(size=len(people))
+        return np.where(generator.random(len(people)) < never, np.inf, delay)
+
+
+@dataclass
+class LabelQueue:
+    """Labels on their way, the next one first."""
+
+    waiting: list[tuple[float, int, int]] = field(default_factory=list)
+
+    def add(self, due: FloatArray, rounds: IntArray, labels: IntArray) -> None:
+        """Labels that never come are left out."""
+        for when, round, label in zip(due.tolist(), rounds.tolist(), labels.tolist(), strict=True):
+            if np.isfinite(when):
+                heapq.heappush(self.waiting, (when, round, label))
+
+    def take(self, now: float) -> list[tuple[int, int]]:
+        """(round, label) of every label that is due; they are waited for no longer."""
+        arrived = []
+        while self.waiting and self.waiting[0][0] <= now:
+            arrived.append(heapq.heappop(self.waiting)[1:])
+        return arrived
+
+
+def simulate_late(
+    learner: PlayedInEpochs,
+    environment: Environment,
+    rounds: int,
+    seed: int,
+    delays: LabelDelays,
+    *,
+    per_step: int = 100,
+    comparator_gap: float | None = None,
+) -> Run[PlayedInEpochs]:
+    """Run as `simulate` does, person by person, with labels that come late or never.
+
+    Time runs in steps. In each step the labels that are due are reported first; then people arrive
+    and are decided about. A learner with a clock (`at` in decide and observe) gets the time.
+
+    Parameters
+    ----------
+    learner : EpochLearner
+        The learner; it is not changed.
+    environment : Environment
+        The population that people are drawn from.
+    rounds : int
+        How many people are decided about.
+    seed : int
+        The seed of the run.
+    delays : LabelDelays
+        When each label comes.
+    per_step : int
+        How many people arrive in each unit of time.
+    comparator_gap : float, optional
+        As for `simulate`.
+
+    Returns
+    -------
+    Run
+        The run.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no round, or nobody arrives in a step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import FairOnGathered
+    >>> from evenhand.simulation import LabelDelays
+    >>> world = lending()
+    >>> late = LabelDelays(mean=lambda people: np.full(len(people), 3.0))
+    >>> learner = FairOnGathered(world.hypotheses, "fpr", 0.1)
+    >>> run = simulate_late(learner, world, rounds=500, seed=0, delays=late, per_step=50)
+    >>> int(run.rounds[-1])
+    500
+    """
+    if rounds < 1 or per_step < 1:
+        raise InvalidInput(f"{rounds} rounds, {per_step} people per step; both are at least 1.")
+    game = _RunUnderWay(learner.restarted(seed), environment.fresh(), seed)
+    player = game.learner
+    queue = LabelQueue()
+    now = 0.0
+    decide: Callable[..., Decisions] = player.decide
+    observe: Callable[..., None] = player.observe
+    has_clock = {
+        call: "at" in signature(getattr(player, call)).parameters for call in ("decide", "observe")
+    }
+    people = stream(seed, "people")
+    lateness = stream(seed, "delays")
+    while player.round < rounds:
+        now += 1.0
+        when = {call: {"at": now} if has else {} for call, has in has_clock.items()}
+        arrived = np.array(queue.take(now), dtype=np.int64).reshape(-1, 2)
+        observe(arrived[:, 0], arrived[:, 1], **when["observe"])
+        coming = min(per_step, rounds - player.round)
+        while coming > 0:
+            player.open_epoch()
+            block = game.world.draw(min(coming, player.rounds_left), people)
+            decisions = decide(block.features, block.group, **when["decide"])
+            due = now + delays.draw(block, lateness)
+            accepted: IntArray = np.flatnonzero(decisions.accept).astype(np.int64)
+            queue.add(due[accepted], decisions.first_round + accepted, block.label[accepted])
+            game.add_epochs(player, len(block))
+            coming -= len(block)
+    return game.run(comparator_gap)

@@ -1,0 +1,808 @@
+"""A certificate for the table you have: fitted and certified on one table, for the population.
+
+No launch and no log is needed: a table of people with outcomes, drawn independently. The order of
+events carries the proof.
+
+1. **A draw splits the table**, without looking at anything in it. The first part (a third) is for
+   fitting; the people of the second part are independent draws from the population.
+2. **Candidates.** `solve_fair` on the first part at the limit, half of it, and 0. Their rules are
+   the candidates, and from now on fixed. Which of them are worth a share of delta, and which end of
+   an interval needs most of it, is decided by a forecast on the first part.
+3. **Intervals on the second part.** Given all pairs (group, outcome), the acceptances of a fixed
+   rule are binomial in each group, so its gap has an exact interval
+   (`evenhand.bounds.proportions`). A union over candidates, rates, pairs and ends: all intervals
+   hold at once with probability 1 - delta. Ceilings on rates of all people take part in it with
+   Clopper and Pearson's upper end.
+4. **Choice.** Since all intervals hold at once, any later choice is free: the cheapest mixture w of
+   candidates and constants with
+
+       sum_h w_h high_h <= limit,   sum_h w_h low_h >= -limit   for every rate and pair,
+
+   a linear program. Accept-all and reject-all have no gap and need no interval, so there is always
+   an answer. Without coins at decision time (`randomise=False`) it is the cheapest single rule that
+   passes.
+
+A policy that was chosen elsewhere needs no first part: its rules are the candidates, and the whole
+table is for certifying.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.bounds.proportions import difference_interval, proportion_interval
+from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json, Rate
+from evenhand.errors import CannotEstimateRate, InvalidInput, NotSerialisable
+from evenhand.faircsc import solve_fair
+from evenhand.fairness.certificate import (
+    TABLE_ASSUMPTIONS,
+    CellCount,
+    Certificate,
+    GapInterval,
+    RateCeiling,
+    plain_label,
+)
+from evenhand.fairness.findings import Finding
+from evenhand.fairness.rates import RATES, RateLike, as_rates, require_certifiable
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.estimator import as_class
+from evenhand.policies import Mixture
+from evenhand.randomness import stream
+from evenhand.shown import Brief, Cell, Shown
+from evenhand.words import (
+    BoolArray,
+    CostSensitiveProblem,
+    FloatArray,
+    Group,
+    IntArray,
+    LabelledSample,
+    Prices,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FIT_SHARE = 1 / 3
+"""The share of the table that is for fitting."""
+
+LIMITS = (1.0, 0.5, 0.0)
+"""Candidates are solutions at these multiples of the limit."""
+
+LEAST_WEIGHT = 0.02
+"""A rule with less weight in a solution is no candidate: it would cost more delta than it saves."""
+
+LEANING = 0.95
+"""The share of an interval's delta that its more important end gets."""
+
+CONSTANTS = (ACCEPT_ALL, REJECT_ALL)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertifiedRule(Brief):
+    """A rule that was certified, and what became of it.
+
+    Parameters
+    ----------
+    rule : Hypothesis
+        The rule.
+    weight : float
+        Its weight in the policy.
+    cost : float
+        Its cost per person, on the people who certified it.
+    low, high : array, shape (gaps,)
+        The interval of each of its gaps.
+    tops : array, shape (ceilings,)
+        The upper end of each of its rates that has a ceiling.
+    """
+
+    rule: Hypothesis
+    weight: float
+    cost: float
+    low: FloatArray
+    high: FloatArray
+    tops: FloatArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableCertification(Shown, Brief):
+    """A policy that is certified on a table, with its certificate.
+
+    Parameters
+    ----------
+    policy : Mixture
+        The cheapest mixture of the certified rules and constants that is within the limit.
+    certificate : Certificate
+        What is claimed, with which evidence, under which assumptions.
+    cost : float
+        The cost per person of the policy, on the people who certified it; the error rate where both
+        prices are 1.
+    constant_cost : float
+        The same of the better constant.
+    rules : tuple of CertifiedRule
+        The rules that took part, the constants last.
+    names : tuple of str
+        The names of the gaps.
+    fitted_on, certified_on : int
+        How many people were for fitting, and for certifying.
+    model : tuple of GapInterval or None
+        The gaps of the policy that was brought along, as it is; None if rules were fitted.
+    oracle_calls : int
+        How many models were fitted.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.random((3000, 1))
+    >>> label = np.where(rng.random(3000) < x[:, 0], 1, -1)
+    >>> people = LabelledSample(x, rng.choice(["a", "b"], 3000), label)
+    >>> from evenhand.hypotheses import Stumps
+    >>> done = certify(Stumps(), people, limit=0.1)
+    >>> done.learned_weight > 0.5, done.cost < done.constant_cost, done.certificate.status
+    (True, True, 'certified')
+    """
+
+    policy: Mixture
+    certificate: Certificate
+    cost: float
+    constant_cost: float
+    rules: tuple[CertifiedRule, ...]
+    names: tuple[str, ...]
+    fitted_on: int
+    certified_on: int
+    model: tuple[GapInterval, ...] | None = None
+    oracle_calls: int = 0
+
+    @property
+    def delta(self) -> float:
+        """The probability with which the claim may be wrong."""
+        return self.certificate.delta
+
+    @property
+    def learned_weight(self) -> float:
+        """The weight of rules that are no constants."""
+        return 1.0 - self.policy.weight_of(*CONSTANTS)
+
+    @property
+    def gaps(self) -> tuple[GapInterval, ...]:
+        """The gaps that a gate judges: those of the model as it is, or of the certified policy."""
+        return self.certificate.gaps if self.model is None else self.model
+
+    def findings(
+        self, limit: float | None = None, least_ratio: float | None = None
+    ) -> tuple[Finding, ...]:
+        """Every gap beside its limit: what `evenhand.evaluation.gates` judges.
+
+        Parameters
+        ----------
+        limit : float, optional
+            The largest gap that is allowed; that of the certificate by default.
+        least_ratio : float, optional
+            Ratios are not certified.
+
+        Returns
+        -------
+        tuple of Finding
+            The gaps of the model as it is, or of the certified policy.
+
+        Raises
+        ------
+        InvalidInput
+            If a ratio is asked for.
+        """
+        if least_ratio is not None:
+            raise InvalidInput(
+                "a certificate has no ratios.", hint="limit the gap.", argument="least_ratio"
+            )
+        allowed = self.certificate.limit if limit is None else limit
+        return tuple(
+            Finding(
+                f"gap {gap.rate} {gap.group} - {gap.reference}",
+                max(0.0, gap.low, -gap.high),
+                max(abs(gap.low), abs(gap.high)),
+                allowed,
+            )
+            for gap in self.gaps
+        )
+
+    def describe(self, names: Sequence[str] | None = None) -> str:
+        """The certification in words.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The names of the columns.
+
+        Returns
+        -------
+        str
+            The claim, the policy, and what it costs.
+        """
+        lines = [self.certificate.claim, ""]
+        if self.model is not None:
+            lines += [f"The model as it is: {gap.describe()}." for gap in self.model]
+        share = f"{self.learned_weight:.1%} of the weight is on learned rules."
+        lines += [
+            f"Fitted on {self.fitted_on:,} people, certified on {self.certified_on:,}; {share}",
+            f"Cost per person {self.cost:.4f}; the better constant {self.constant_cost:.4f}.",
+            "",
+            self.policy.describe(names),
+            "",
+            *(gap.describe() for gap in self.certificate.gaps),
+            *(one.describe() for one in self.certificate.ceilings),
+            "",
+            "Assumptions",
+            *(f"- {one}" for one in self.certificate.assumptions),
+        ]
+        return "\n".join(lines)
+
+    def to_json(self) -> Json:
+        """The certification as plain JSON.
+
+        Returns
+        -------
+        dict
+            The certificate, the policy and its figures.
+        """
+        try:
+            policy = self.policy.to_json()
+        except NotSerialisable:
+            policy = None
+        return {
+            "certificate": self.certificate.to_json(),
+            "policy": policy,
+            "cost": self.cost,
+            "constant_cost": self.constant_cost,
+            "learned_weight": self.learned_weight,
+            "fitted_on": self.fitted_on,
+            "certified_on": self.certified_on,
+            "model": None if self.model is None else [vars(gap) for gap in self.model],
+            "rules": [
+                {
+                    "rule": one.rule.describe(),
+                    "weight": one.weight,
+                    "cost": one.cost,
+                    "gaps": {
+                        name: [float(low), float(high)]
+                        for name, low, high in zip(self.names, one.low, one.high, strict=True)
+                    },
+                }
+                for one in self.rules
+            ],
+        }
+
+    def _headline(self) -> str:
+        return self.certificate.claim
+
+    def _columns(self) -> dict[str, Sequence[Cell]]:
+        rows = [(one, k) for one in self.rules for k in range(len(self.names))]
+        return {
+            "rule": [one.rule.describe() for one, _ in rows],
+            "weight": [one.weight for one, _ in rows],
+            "cost": [one.cost for one, _ in rows],
+            "gap": [self.names[k] for _, k in rows],
+            "low": [float(one.low[k]) for one, k in rows],
+            "high": [float(one.high[k]) for one, k in rows],
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        self.certificate._draw(axes)
+
+
+def certify(
+    model: object,
+    people: LabelledSample,
+    limit: float = 0.05,
+    *,
+    rates: RateLike = "fpr",
+    prices: Prices | None = None,
+    delta: float = 0.05,
+    ceilings: Mapping[str, float] | None = None,
+    randomise: bool = True,
+    group_use: GroupUse = "certify_only",
+    fit_share: float = FIT_SHARE,
+    max_calls: int | None = None,
+    seed: int = 0,
+) -> TableCertification:
+    """Fit and certify on one table; or certify a policy that was chosen elsewhere.
+
+    Parameters
+    ----------
+    model : hypothesis class, scikit-learn classifier, or Mixture
+        What to fit; or a policy that was chosen without these people.
+    people : LabelledSample
+        The table: independent people of the population for which the certificate is. A row with a
+        count stands for so many people.
+    limit : float, default 0.05
+        By how much a rate may differ between two groups.
+    rates : str, Rate or sequence of them, default "fpr"
+        The rates to hold even.
+    prices : Prices, optional
+        What errors cost; 1 and 1 by default.
+    delta : float, default 0.05
+        The probability with which the certificate may be wrong.
+    ceilings : dict, optional
+        Ceilings on rates of all people: {"fpr": 0.1, "selection": 0.2} accepts at most a tenth of
+        the bad outcomes and a fifth of all people.
+    randomise : bool, default True
+        Whether the policy may toss coins. If not, it is the cheapest single rule that passes.
+    group_use : {"certify_only", "decide"}
+        Whether the group is only measured, or may influence decisions.
+    fit_share : float, default 1/3
+        The share of the table that is for fitting; fixed before the table is looked at.
+    max_calls : int, optional
+        A bound on the oracle calls of each fit.
+    seed : int, default 0
+        Of the coin that splits the table.
+
+    Returns
+    -------
+    TableCertification
+        The policy and its certificate: always an answer, because constants have no gap.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is impossible, or a count is not a whole number: survey weights are no people.
+    CannotEstimateRate
+        If there is one group only.
+
+    Examples
+    --------
+    >>> from evenhand.hypotheses import Stumps
+    >>> rng = np.random.default_rng(1)
+    >>> score = rng.random((2000, 1))
+    >>> repaid = np.where(rng.random(2000) < score[:, 0], 1, -1)
+    >>> loans = LabelledSample(score, rng.choice(["f", "m"], 2000), repaid)
+    >>> done = certify(Stumps(), loans, limit=0.2, randomise=False)
+    >>> len(done.policy.weights), done.cost < done.constant_cost
+    (1, True)
+    """
+    _require_settings(limit, delta, fit_share)
+    asked = as_rates(rates)
+    require_certifiable(asked)
+    kept = _ceilings(ceilings)
+    count = people.require_whole_counts("a certificate counts people, not survey weights")
+    people.require_two_groups()
+    row = np.repeat(np.arange(len(people)), count)
+    groups = people.groups
+    costs = _AcceptanceCosts.of(prices or Prices(), people)
+
+    if isinstance(model, Mixture):
+        group_use = model.group_use
+    first = np.zeros(len(row), dtype=bool)
+    if not isinstance(model, Mixture):
+        first = _split(len(row), fit_share, seed)
+    second = _Part(people, row[~first], costs, group_use)
+    ends = _Ends(asked, groups, kept, delta)
+    names = ends.names
+
+    if isinstance(model, Mixture):
+        rules = [rule for rule, w in zip(model.hypotheses, model.weights, strict=True) if w > 0]
+        candidates = [rule for rule in rules if rule not in CONSTANTS]
+        leaning = np.full(len(names), 0.5)
+        calls = 0
+    else:
+        candidates, leaning, calls = _candidates(
+            as_class(model),
+            _Part(people, row[first], costs, group_use),
+            second,
+            ends,
+            limit,
+            randomise,
+            group_use,
+            max_calls,
+        )
+
+    # From here on the candidates and the shares of delta are fixed: the second part is looked at.
+    certified = [ends.certified(rule, second, len(candidates), leaning) for rule in candidates]
+    certified += [ends.constant(rule, second) for rule in CONSTANTS]
+    weights = _cheapest(certified, limit, [one for _, one in kept], randomise)
+    if isinstance(model, Mixture):
+        as_it_is = _weights_of(model, certified)
+        if _within(certified, as_it_is, limit, [one for _, one in kept]):
+            weights = as_it_is
+    rows = [replace(one, weight=float(w)) for one, w in zip(certified, weights, strict=True)]
+    chosen = [one for one in rows if one.weight > 0]
+    policy = Mixture(
+        tuple(one.rule for one in chosen),
+        tuple(one.weight for one in chosen),
+        group_use,
+        people.schema,
+    )
+    return TableCertification(
+        policy=policy,
+        certificate=_certificate(policy, rows, second, ends, limit, delta),
+        cost=sum(one.weight * one.cost for one in rows),
+        constant_cost=min(one.cost for one in rows[-2:]),
+        rules=tuple(rows),
+        names=names,
+        fitted_on=int(first.sum()),
+        certified_on=int((~first).sum()),
+        model=ends.intervals(certified, _weights_of(model, certified))
+        if isinstance(model, Mixture)
+        else None,
+        oracle_calls=calls,
+    )
+
+
+def _require_settings(limit: float, delta: float, fit_share: float) -> None:
+    for name, value in (("limit", limit), ("delta", delta), ("fit_share", fit_share)):
+        if not 0 < value < 1:
+            raise InvalidInput(
+                f"{name} is {value}; it lies strictly between 0 and 1.", argument=name
+            )
+
+
+def _ceilings(given: Mapping[str, float] | None) -> list[tuple[Rate, float]]:
+    """The rates with a ceiling."""
+    kept = [(RATES[name], float(value)) for name, value in (given or {}).items()]
+    for rate, value in kept:
+        if not 0 <= value <= 1:
+            raise InvalidInput(
+                f"the ceiling of the {rate.name} is {value}; a rate lies between 0 and 1.",
+                argument="ceilings",
+            )
+        if rate.sign < 0:
+            raise InvalidInput(
+                f"the {rate.name} has a ceiling, which reject-all cannot keep: there would not "
+                "always be an answer.",
+                hint="ceilings are for rates of accepted people: fpr, selection.",
+                argument="ceilings",
+            )
+    return kept
+
+
+def _split(people: int, share: float, seed: int) -> BoolArray:
+    """Who is for fitting: a share of the table, drawn without looking at anything.
+
+    Those left are then independent draws from the population, so that also a rate of all people,
+    whose groups are mixed as they come, is binomial. (A split within each group and outcome would
+    fix the mixture, and the ceilings would rest on nothing.)
+    """
+    # A stream of its own: with default_rng(seed) a table that was simulated with the same seed
+    # would be split by its own features.
+    order = stream(seed, "split of a table").permutation(people)
+    first = np.zeros(people, dtype=bool)
+    first[order[: int(share * people)]] = True
+    return first
+
+
+@dataclass(frozen=True, eq=False)
+class _AcceptanceCosts:
+    """What accepting a row costs more than rejecting it, and what rejecting it costs."""
+
+    accept: FloatArray
+    reject: FloatArray
+
+    @classmethod
+    def of(cls, prices: Prices, people: LabelledSample) -> "_AcceptanceCosts":
+        accept = np.broadcast_to(np.asarray(prices.false_accept, dtype=float), len(people))
+        reject = np.broadcast_to(np.asarray(prices.false_reject, dtype=float), len(people))
+        bad = people.label == -1
+        rejecting = np.where(bad, 0.0, reject)
+        return cls(np.where(bad, accept, 0.0) - rejecting, rejecting)
+
+
+class _Part:
+    """Some of the people of a table, one row each."""
+
+    def __init__(
+        self,
+        people: LabelledSample,
+        rows: IntArray,
+        costs: _AcceptanceCosts,
+        group_use: GroupUse,
+    ) -> None:
+        self.decides = group_use == "decide"
+        self.rows = rows
+        self.people = people
+        self.group = people.group[rows]
+        self.label = people.label[rows]
+        self.accept_cost = costs.accept[rows]
+        self.reject_cost = costs.reject[rows]
+
+    @cached_property
+    def sample(self) -> LabelledSample:
+        features = self.people.features[self.rows]
+        return LabelledSample(features, self.group, self.label, None, self.people.schema)
+
+    @cached_property
+    def problem(self) -> CostSensitiveProblem:
+        accepting = self.accept_cost + self.reject_cost
+        sample = self.sample
+        return CostSensitiveProblem(
+            sample.features, self.group, self.reject_cost, accepting, sample.schema
+        )
+
+    def accepts(self, rule: Hypothesis) -> BoolArray:
+        # A rule answers row by row, so each distinct row is asked once.
+        used, place = np.unique(self.rows, return_inverse=True)
+        group = self.people.group[used] if self.decides else None
+        answer = np.asarray(rule.accepts(self.people.features[used], group), dtype=bool)
+        return answer[place]
+
+    def cost(self, accepted: BoolArray) -> float:
+        if not len(self.rows):
+            return float("nan")
+        return float((self.reject_cost.sum() + self.accept_cost[accepted].sum()) / len(self.rows))
+
+
+class _Ends:
+    """The gaps and ceilings that share delta, and the ends of their intervals."""
+
+    def __init__(
+        self,
+        rates: Sequence[Rate],
+        groups: Sequence[Group],
+        ceilings: Sequence[tuple[Rate, float]],
+        delta: float,
+    ) -> None:
+        self.rates = rates
+        self.groups = groups
+        self.ceilings = ceilings
+        self.delta = delta
+        self.gaps = [(rate, b, a) for rate in rates for a, b in combinations(groups, 2)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{rate.symbol} {b} - {a}" for rate, b, a in self.gaps)
+
+    def share(self, candidates: int) -> float:
+        """What each gap (both ends together) and each ceiling of each candidate may spend."""
+        return self.delta / (max(candidates, 1) * (len(self.gaps) + len(self.ceilings)))
+
+    def counts(self, accepted: BoolArray, part: _Part) -> list[tuple[int, int, int, int]]:
+        """x_1 of n_1 and x_2 of n_2 for each gap."""
+        cells = {}
+        for rate in self.rates:
+            counted = np.asarray(rate.in_denominator(part.label))
+            event = accepted if rate.sign > 0 else ~accepted
+            for group in self.groups:
+                here = counted & np.asarray(part.group == group)
+                cells[rate.symbol, group] = int((event & here).sum()), int(here.sum())
+        return [(*cells[rate.symbol, b], *cells[rate.symbol, a]) for rate, b, a in self.gaps]
+
+    def certified(
+        self, rule: Hypothesis, part: _Part, candidates: int, leaning: FloatArray
+    ) -> CertifiedRule:
+        """A rule with the exact intervals of its gaps."""
+        accepted = part.accepts(rule)
+        share = self.share(candidates)
+        low, high = [], []
+        for counts, up in zip(self.counts(accepted, part), leaning, strict=True):
+            ends = difference_interval(*counts, share * (1 - up), share * up)
+            low.append(ends.lower)
+            high.append(ends.upper)
+        tops = []
+        for rate, _ in self.ceilings:
+            counted = np.asarray(rate.in_denominator(part.label))
+            events = int((accepted & counted).sum())
+            tops.append(proportion_interval(events, int(counted.sum()), share).upper)
+        cost = part.cost(accepted)
+        return CertifiedRule(rule, 0.0, cost, np.array(low), np.array(high), np.array(tops))
+
+    def predicted(
+        self,
+        rule: Hypothesis,
+        first: _Part,
+        second_counts: Sequence[tuple[int, int, int, int]],
+        candidates: int,
+        leaning: FloatArray,
+    ) -> CertifiedRule:
+        """What the second part will say, as far as the first one knows; normal approximation."""
+        from scipy.special import ndtri
+
+        accepted = first.accepts(rule)
+        share = self.share(candidates)
+        low, high = [], []
+        for (x1, n1, x2, n2), (_, m1, _, m2), up in zip(
+            self.counts(accepted, first), second_counts, leaning, strict=True
+        ):
+            p1 = (x1 + 1) / (n1 + 2)
+            p2 = (x2 + 1) / (n2 + 2)
+            error = np.sqrt(p1 * (1 - p1) / max(m1, 1) + p2 * (1 - p2) / max(m2, 1))
+            gap = x1 / max(n1, 1) - x2 / max(n2, 1)
+            low.append(max(-1.0, gap + ndtri(share * (1 - up)) * error))
+            high.append(min(1.0, gap - ndtri(share * up) * error))
+        tops = []
+        for rate, _ in self.ceilings:
+            counted = np.asarray(rate.in_denominator(first.label))
+            n = max(int(counted.sum()), 1)
+            p = (int((accepted & counted).sum()) + 1) / (n + 2)
+            tops.append(min(1.0, p - ndtri(share) * np.sqrt(p * (1 - p) / n)))
+        cost = first.cost(accepted)
+        return CertifiedRule(rule, 0.0, cost, np.array(low), np.array(high), np.array(tops))
+
+    def constant(self, rule: Hypothesis, part: _Part) -> CertifiedRule:
+        """A constant: no gap, and rates that are known."""
+        accepted = np.full(len(part.rows), rule == ACCEPT_ALL)
+        none = np.zeros(len(self.gaps))
+        tops = np.full(len(self.ceilings), float(rule == ACCEPT_ALL))
+        return CertifiedRule(rule, 0.0, part.cost(accepted), none, none, tops)
+
+    def intervals(
+        self, rules: Sequence[CertifiedRule], weights: FloatArray
+    ) -> tuple[GapInterval, ...]:
+        """The gaps of a mixture: the intervals of its rules, weighted."""
+        low = sum(w * one.low for w, one in zip(weights, rules, strict=True))
+        high = sum(w * one.high for w, one in zip(weights, rules, strict=True))
+        return tuple(
+            GapInterval(rate.symbol, plain_label(b), plain_label(a), float(lo), float(hi))
+            for (rate, b, a), lo, hi in zip(
+                self.gaps, np.atleast_1d(low), np.atleast_1d(high), strict=True
+            )
+        )
+
+
+def _candidates(
+    hypotheses: HypothesisClass,
+    first: _Part,
+    second: _Part,
+    ends: _Ends,
+    limit: float,
+    randomise: bool,
+    group_use: GroupUse,
+    max_calls: int | None,
+) -> tuple[list[Hypothesis], FloatArray, int]:
+    """The rules worth a share of delta, and the share of each gap's delta for its upper end: both
+    from the first part and the numbers of people of the second.
+    """
+    balanced = np.full(len(ends.names), 0.5)
+    sets: list[list[Hypothesis]] = []
+    leaning = balanced
+    calls = 0
+    try:
+        for share in LIMITS:
+            solution = solve_fair(
+                first.problem,
+                hypotheses,
+                ends.rates,
+                first.sample,
+                share * limit,
+                group_use=group_use,
+                max_calls=max_calls,
+            )
+            mixture = solution.policy
+            calls += solution.oracle_calls
+            sets.append(
+                [
+                    rule
+                    for rule, weight in zip(mixture.hypotheses, mixture.weights, strict=True)
+                    if weight >= LEAST_WEIGHT and rule not in CONSTANTS
+                ]
+            )
+            if share == LIMITS[0]:
+                leaning = np.where(solution.gaps > 0, LEANING, 1 - LEANING)
+    except CannotEstimateRate:
+        # Nobody of a group is there to fit to: constants remain.
+        return [], balanced, 0
+
+    nobody = np.zeros(len(second.rows), dtype=bool)
+    second_counts = ends.counts(nobody, second)
+    constants = [ends.constant(rule, first) for rule in CONSTANTS]
+    best: tuple[float, list[Hypothesis], FloatArray] | None = None
+    tried = [*sets, sets[0] + sets[-1], [rule for one in sets for rule in one]]
+    tried += [[rule] for one in sets for rule in one]
+    seen: list[list[Hypothesis]] = []
+    for chosen in tried:
+        distinct = list(dict.fromkeys(chosen))
+        if not distinct or distinct in seen:
+            continue
+        seen.append(distinct)
+        for shares in (balanced, leaning, 1 - leaning):
+            rules = [
+                ends.predicted(rule, first, second_counts, len(distinct), shares)
+                for rule in distinct
+            ]
+            rules += constants
+            weights = _cheapest(rules, limit, [one for _, one in ends.ceilings], randomise)
+            cost = float(sum(w * one.cost for w, one in zip(weights, rules, strict=True)))
+            if best is None or cost < best[0] - 1e-12:
+                best = cost, distinct, shares
+    if best is None:
+        return [], balanced, calls
+    return best[1], best[2], calls
+
+
+def _cheapest(
+    rules: Sequence[CertifiedRule], limit: float, ceilings: Sequence[float], randomise: bool
+) -> FloatArray:
+    """The weights of the cheapest mixture (or single rule) that is certified."""
+    costs = np.array([one.cost for one in rules])
+    high = np.array([one.high for one in rules])
+    low = np.array([one.low for one in rules])
+    tops = np.array([one.tops for one in rules])
+    if not randomise:
+        passes = (high <= limit).all(axis=1) & (low >= -limit).all(axis=1)
+        passes &= (tops <= np.asarray(ceilings)).all(axis=1)
+        chosen = int(np.argmin(np.where(passes, costs, np.inf)))
+        return np.asarray(np.eye(len(rules))[chosen])
+    from scipy.optimize import linprog
+
+    bounds = np.concatenate([high.T, -low.T, tops.T])
+    allowed = np.concatenate([np.full(high.shape[1] * 2, limit), np.asarray(ceilings)])
+    found = linprog(
+        costs,
+        A_ub=bounds,
+        b_ub=allowed,
+        A_eq=np.ones((1, len(rules))),
+        b_eq=[1.0],
+        bounds=(0, 1),
+        method="highs",
+    )
+    solved = np.asarray(found.x, dtype=np.float64)
+    weights = np.where(solved < 1e-9, 0.0, solved)
+    weights = weights / weights.sum()
+    # Rounding must not carry the sum beyond the limit: what is too much goes to reject-all, which
+    # has neither a gap nor a rate.
+    excess = float(np.max(bounds @ weights / np.maximum(allowed, 1e-300), initial=0.0))
+    if excess > 1.0:
+        weights = weights / excess
+        weights[-1] += 1.0 - weights.sum()
+    return np.asarray(weights)
+
+
+def _weights_of(model: Mixture, rules: Sequence[CertifiedRule]) -> FloatArray:
+    """The weights of a policy among the rules that were certified."""
+    return np.array([model.weight_of(one.rule) for one in rules])
+
+
+def _within(
+    rules: Sequence[CertifiedRule], weights: FloatArray, limit: float, ceilings: Sequence[float]
+) -> bool:
+    """Whether a mixture is certified as it is."""
+    high = sum(w * one.high for w, one in zip(weights, rules, strict=True))
+    low = sum(w * one.low for w, one in zip(weights, rules, strict=True))
+    tops = sum(w * one.tops for w, one in zip(weights, rules, strict=True))
+    return bool(
+        np.all(high <= limit) and np.all(low >= -limit) and np.all(tops <= np.asarray(ceilings))
+    )
+
+
+def _certificate(
+    policy: Mixture,
+    rules: Sequence[CertifiedRule],
+    second: _Part,
+    ends: _Ends,
+    limit: float,
+    delta: float,
+) -> Certificate:
+    """What is claimed of the policy."""
+    weights = np.array([one.weight for one in rules])
+    try:
+        fingerprint, models = policy.sha256, policy.models
+    except NotSerialisable:
+        fingerprint, models = f"not serialisable: {policy.describe()}", ()
+    counts = tuple(
+        CellCount(
+            plain_label(group),
+            outcome,
+            int(np.sum((second.group == group) & (second.label == outcome))),
+        )
+        for group in ends.groups
+        for outcome in (-1, 1)
+    )
+    tops = sum(w * one.tops for w, one in zip(weights, rules, strict=True))
+    return Certificate(
+        limit=limit,
+        delta=delta,
+        spent=delta,
+        bound="exact differences of two proportions on the second part of a table",
+        bound_params={"candidates": len(rules) - len(CONSTANTS)},
+        policy=fingerprint,
+        window=(0, len(second.rows)),
+        assumptions=TABLE_ASSUMPTIONS,
+        counts=counts,
+        gaps=ends.intervals(rules, weights),
+        groups=tuple(plain_label(group) for group in ends.groups),
+        models=models,
+        scope="table",
+        ceilings=tuple(
+            RateCeiling(rate.symbol, float(top), ceiling)
+            for (rate, ceiling), top in zip(ends.ceilings, np.atleast_1d(tops), strict=True)
+        ),
+    )

@@ -1,0 +1,194 @@
+"""Warnings about a table: columns that reveal the group or the outcome, and groups of a handful.
+
+How much a column reveals is a share of entropy,
+
+    I(column; group) / H(group),   between 0 (nothing) and 1 (everything),
+
+measured on the table, less the part that chance alone is expected to show,
+(bins - 1)(groups - 1) / 2n. A column of numbers has at most BINS bins of equally many people. A
+text column that was encoded as several 0/1 columns is measured as one column with its values: each
+of fifty first names reveals little about the group, and together they may reveal everything.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from evenhand.tables.frame import Table
+from evenhand.words import FloatArray, GroupArray, IntArray
+
+BINS = 12
+MOST_ROWS = 100_000
+"""Rows on which columns are measured at most."""
+TELLS_GROUP = 0.25
+TELLS_LABEL = 0.9
+"""From which share on a column is said to reveal the group, or the outcome."""
+HANDFUL = 10
+"""A group with fewer people of an outcome bends the policy for all applicants."""
+
+
+@dataclass(frozen=True)
+class DataWarning:
+    """One warning about a table.
+
+    Parameters
+    ----------
+    kind : {"tells the group", "tells the outcome", "a handful"}
+        What it is about.
+    name : str
+        The column of the source, or the group.
+    share : float
+        The share of entropy that the column reveals; for a group its share of the people.
+    text : str
+        The warning in words.
+    argument : str
+        The argument of `read_table` that helps: "leave_out" or "groups".
+
+    Examples
+    --------
+    >>> DataWarning("a handful", "x", 0.01, "group 'x' has 3 people", "groups").name
+    'x'
+    """
+
+    kind: Literal["tells the group", "tells the outcome", "a handful"]
+    name: str
+    share: float
+    text: str
+    argument: str
+
+
+def share_told(column: FloatArray, about: GroupArray | IntArray) -> float:
+    """Measure which share of the entropy of `about` a column of numbers reveals.
+
+    Parameters
+    ----------
+    column : array of float
+        The column.
+    about : array
+        A group or a label for each row.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> round(share_told(np.array([0.0, 0.0, 1.0, 1.0] * 25), np.array(list("aabb") * 25)), 2)
+    0.99
+    """
+    values, bins = np.unique(column, return_inverse=True)
+    if len(values) > BINS:
+        edges = np.unique(np.quantile(column, np.linspace(0, 1, BINS + 1)[1:-1]))
+        bins = np.searchsorted(edges, column, side="right")
+    return _share_of_entropy(bins, about)
+
+
+def _share_of_entropy(bins: IntArray, about: GroupArray | IntArray) -> float:
+    """I(bins; about) / H(about), less what chance shows; each row has the number of its bin."""
+    groups, group = np.unique(about, return_inverse=True)
+    joint = np.zeros((int(bins.max()) + 1, len(groups)))
+    np.add.at(joint, (bins, group), 1.0)
+    n = joint.sum()
+    rows = joint.sum(axis=1)
+    columns = joint.sum(axis=0)
+    entropy = -float(np.sum(columns / n * np.log(np.maximum(columns, 1) / n)))
+    if entropy <= 0:
+        return 0.0
+    expected = np.outer(rows, columns)
+    seen = joint > 0
+    information = float(np.sum(joint[seen] / n * np.log(joint[seen] * n / expected[seen])))
+    chance = (np.count_nonzero(rows) - 1) * (len(groups) - 1) / (2 * n)
+    return min(1.0, max(0.0, float(information - chance)) / entropy)
+
+
+def source_share_told(columns: FloatArray, about: GroupArray | IntArray) -> float:
+    """Measure which share of the entropy of `about` the columns of one source reveal together.
+
+    Parameters
+    ----------
+    columns : array of float, shape (rows, columns)
+        One column of numbers, or all 0/1 columns that were made of one text column.
+    about : array
+        A group or a label for each row.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> one_hot = np.eye(4)[np.arange(400) % 4]
+    >>> group = np.array(["a", "b"])[np.arange(400) % 2]
+    >>> round(share_told(one_hot[:, 0], group), 2), round(source_share_told(one_hot, group), 2)
+    (0.31, 0.99)
+    """
+    if columns.shape[1] == 1:
+        return share_told(columns[:, 0], about)
+    # At most one of the 0/1 columns is 1 in a row, so that their sum with different weights is the
+    # number of the value that the text column had.
+    value = columns @ np.arange(1.0, columns.shape[1] + 1)
+    return _share_of_entropy(value.astype(np.int64), about)
+
+
+def data_warnings(table: Table, group_name: str = "the group") -> tuple[DataWarning, ...]:
+    """Find what a user of a table should know before a policy is chosen on it.
+
+    Parameters
+    ----------
+    table : Table
+        The encoded table.
+    group_name : str
+        What the column of the group is called.
+
+    Returns
+    -------
+    tuple of DataWarning
+        The warnings, the strongest of each kind first.
+
+    Examples
+    --------
+    >>> from evenhand.tables import read_table
+    >>> data_warnings(read_table("lending").encoded())
+    ()
+    """
+    measured = table if len(table.label) <= MOST_ROWS else table.subset(MOST_ROWS)
+    group: list[DataWarning] = []
+    outcome: list[DataWarning] = []
+    for name in dict.fromkeys(table.sources):
+        places = [place for place, source in enumerate(table.sources) if source == name]
+        columns = measured.features[:, places]
+        share = source_share_told(columns, measured.group)
+        if share >= TELLS_GROUP:
+            text = (
+                f"{name!r} tells {share:.0%} of {group_name!r} (share of its entropy, measured "
+                "here); a rule that uses it looks at the group in disguise"
+            )
+            group.append(DataWarning("tells the group", name, share, text, "leave_out"))
+        share = source_share_told(columns, measured.label)
+        if share >= TELLS_LABEL:
+            text = (
+                f"{name!r} tells {share:.0%} of the outcome (share of its entropy); if it is known "
+                "only afterwards, leave it out"
+            )
+            outcome.append(DataWarning("tells the outcome", name, share, text, "leave_out"))
+    handfuls: list[DataWarning] = []
+    for value in sorted(set(table.group.tolist()), key=str):
+        here = table.label[table.group == value]
+        good = int((here == 1).sum())
+        bad = int((here != 1).sum())
+        if min(good, bad) < HANDFUL:
+            text = (
+                f"group {str(value)!r} has {len(here):,} people, {good} with a good and {bad} with "
+                "a bad outcome; the limit holds for it, too, and bends the policy for all "
+                f"{len(table.label):,}: join it with another, or leave it out"
+            )
+            share = len(here) / len(table.label)
+            handfuls.append(DataWarning("a handful", str(value), share, text, "groups"))
+    return (
+        *sorted(group, key=lambda warning: -warning.share),
+        *sorted(outcome, key=lambda warning: -warning.share),
+        *sorted(handfuls, key=lambda warning: warning.share),
+    )

@@ -1,0 +1,67 @@
+"""`evenhand impact`: the table of Local Law 144, its intersections, and its gate."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from evenhand.cli import main
+
+ROWS = "sex,race,hired,fit\n" + "".join(
+    f"{sex},{race},{hired},{i}\n"
+    for i, (sex, race, hired) in enumerate(
+        [("f", "x", "no"), ("f", "y", "yes"), ("m", "x", "yes"), ("m", "y", "yes")] * 25
+        + [("", "x", "yes"), ("?", "y", "no")]
+    )
+)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "applicants.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["impact", *map(str, words)])
+
+
+NAMED = ("--selected", "hired", "--accepted", "yes", "--group", "sex")
+
+
+def test_by_sex_and_both(table):
+    answer = run(table, *NAMED, "--group", "race")
+    assert answer.exit_code == 0, answer.output
+    assert "By sex x race" in answer.output
+    assert "0.500" in answer.output
+    assert "2 people of unknown category" in answer.output
+
+
+def test_scores_and_json(table):
+    answer = run(table, "--score", "fit", "--group", "race", "--json")
+    assert answer.exit_code == 0, answer.output
+    document = json.loads(answer.output)
+    assert document["cutoff"] == 50.5
+    assert [row["group"] for row in document["rows"]] == ["x", "y"]
+
+
+def test_the_gate_is_red_below_four_fifths(table):
+    assert run(table, *NAMED, "--gate").exit_code == 1
+    assert run(table, *NAMED, "--gate", "--least-ratio", "0.2").exit_code == 0
+    assert run(table, "--score", "fit", "--group", "race", "--gate").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--group", "sex"), "selections or about scores"),
+        (("--selected", "hired", "--score", "fit", "--group", "sex"), "one of them"),
+        (("--selected", "hired", "--group", "sex"), "Option: --accepted"),
+        ((*NAMED, "--reference", "q"), "no category"),
+    ],
+)
+def test_what_is_missing_is_said(table, words, message):
+    answer = run(table, *words)
+    assert answer.exit_code == 2
+    assert message in answer.output

@@ -1,0 +1,198 @@
+"""The certificate for a table: its claim on populations that are known, its choices, refusals."""
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+from evenhand.bounds.proportions import difference_interval
+from evenhand.errors import CannotEstimateRate, InvalidInput
+from evenhand.fairness.certificate import Certificate
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.thresholds import Threshold
+from evenhand.table_certificate import TableCertification, _split, certify
+
+
+class World:
+    """40,000 people who are the population; a score that is higher in group b, at equal merit."""
+
+    def __init__(self, seed=0, people=40_000):
+        rng = np.random.default_rng([3, seed])
+        self.group = rng.choice(["a", "b"], people, p=[0.65, 0.35])
+        merit = rng.normal(size=people)
+        shift = 0.5 * (self.group == "b")
+        self.x = np.column_stack([merit + shift, merit + rng.normal(size=people)])
+        good = rng.random(people) < 1 / (1 + np.exp(-2 * merit))
+        self.label = np.where(good, 1, -1)
+
+    def drawn(self, people, rng):
+        """People drawn with replacement: the table is a sample of the population."""
+        i = rng.integers(0, len(self.label), people)
+        return eh.LabelledSample(self.x[i], self.group[i], self.label[i])
+
+    def gap(self, policy, label=-1):
+        """The true gap of a policy."""
+        accepted = policy.acceptance(self.x, self.group)
+        rates = [accepted[(self.label == label) & (self.group == one)].mean() for one in "ab"]
+        return abs(rates[1] - rates[0])
+
+    def share(self, policy):
+        """The true share of accepted people."""
+        return policy.acceptance(self.x, self.group).mean()
+
+    def error(self, policy):
+        """The true error rate."""
+        accepted = policy.acceptance(self.x, self.group)
+        return np.where(self.label == 1, 1 - accepted, accepted).mean()
+
+
+WORLD = World()
+
+
+def test_the_limit_holds_in_the_population_and_in_sample_it_does_not():
+    """40 tables of 1,500 people, limit .05, delta .05: more than 8 violations have probability
+    below 1e-3 if the claim is true. What keeps the limit on its table breaks it in most.
+    """
+    rng = np.random.default_rng(1)
+    broken = in_sample = 0
+    for seed in range(40):
+        people = WORLD.drawn(1500, rng)
+        found = certify(eh.Stumps(), people, 0.05, seed=seed)
+        broken += WORLD.gap(found.policy) > 0.05
+        assert found.learned_weight > 0
+        if seed < 15:
+            problem = eh.Prices().problem(people.features, people.group, people.label)
+            solved = eh.solve_fair(problem, eh.Stumps(), "fpr", people, 0.05)
+            in_sample += WORLD.gap(solved.policy) > 0.05
+    assert broken <= 8
+    assert in_sample >= 8
+
+
+def test_it_is_cheaper_than_a_constant_and_says_so():
+    people = WORLD.drawn(8000, np.random.default_rng(2))
+    found = certify(eh.Stumps(), people, 0.1)
+    assert found.cost < found.constant_cost
+    assert WORLD.error(found.policy) < 0.45
+    assert found.fitted_on + found.certified_on == 8000
+    assert "Certified with probability at least 0.95" in found.describe(["score", "test"])
+    assert "score" in found.describe(["score", "test"])
+    certificate = found.certificate
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    assert "population that the table was drawn from" in certificate.claim
+    assert sum(cell.people for cell in certificate.counts) == found.certified_on
+    assert set(found.to_frame()["gap"]) == {"FPR b - a"}
+    assert found.to_json()["learned_weight"] == found.learned_weight
+    assert found.plot().get_xlabel()
+
+
+def test_a_single_rule_is_one_rule():
+    people = WORLD.drawn(6000, np.random.default_rng(3))
+    found = certify(eh.Stumps(), people, 0.15, randomise=False)
+    assert found.policy.weights == (1.0,)
+    passing = [one.cost for one in found.rules if one.high.max() <= 0.15 and one.low.min() >= -0.15]
+    assert found.cost == min(passing)
+
+
+def test_ceilings_hold_in_the_population():
+    people = WORLD.drawn(6000, np.random.default_rng(4))
+    found = certify(eh.Stumps(), people, 0.2, ceilings={"selection": 0.25, "fpr": 0.1})
+    assert WORLD.share(found.policy) <= 0.25
+    accepted = found.policy.acceptance(WORLD.x, WORLD.group)
+    assert accepted[WORLD.label == -1].mean() <= 0.1
+    assert [one.rate for one in found.certificate.ceilings] == ["SR", "FPR"]
+    free = certify(eh.Stumps(), people, 0.2)
+    assert WORLD.share(free.policy) > 0.25
+
+
+def test_several_rates_and_a_group_that_decides():
+    people = WORLD.drawn(6000, np.random.default_rng(5))
+    found = certify(eh.Stumps(), people, 0.2, rates="equalised-odds", group_use="decide")
+    assert WORLD.gap(found.policy) <= 0.2
+    assert WORLD.gap(found.policy, 1) <= 0.2
+    assert {gap.rate for gap in found.certificate.gaps} == {"FPR", "FNR"}
+
+
+def test_a_policy_from_elsewhere_is_certified_as_it_is_or_mended():
+    rule = eh.Mixture((Threshold(0, 0.3, 2), REJECT_ALL), (0.9, 0.1))
+    people = WORLD.drawn(3000, np.random.default_rng(6))
+    wide = certify(rule, people, 0.5)
+    assert wide.policy == rule
+    assert wide.fitted_on == 0
+    tight = certify(rule, people, 0.05)
+    assert tight.policy != rule
+    assert tight.learned_weight < 0.9
+    (gap,) = tight.model
+    negative = people.label == -1
+    accepted = people.features[:, 0] >= 0.3
+    counts = []
+    for one in "ba":
+        here = negative & (people.group == one)
+        counts += [int((accepted & here).sum()), int(here.sum())]
+    ends = difference_interval(*counts, 0.025)
+    assert (gap.low, gap.high) == pytest.approx((0.9 * ends.lower, 0.9 * ends.upper))
+
+
+def test_constants_alone_are_always_an_answer():
+    """Nobody of group b has a bad outcome: nothing can be said of its false positive rate."""
+    people = eh.LabelledSample(
+        np.arange(40.0)[:, None], ["a"] * 20 + ["b"] * 20, [1, -1] * 10 + [1] * 20
+    )
+    found = certify(eh.Stumps(), people, 0.05)
+    assert set(found.policy.hypotheses) <= {ACCEPT_ALL, REJECT_ALL}
+    assert found.certificate.gaps[0].high == 0.0
+
+
+def test_counted_rows_are_people():
+    rng = np.random.default_rng(7)
+    people = WORLD.drawn(300, rng)
+    count = rng.integers(1, 9, 300)
+    counted = eh.LabelledSample(people.features, people.group, people.label, count)
+    found = certify(eh.Stumps(), counted, 0.3)
+    assert found.fitted_on + found.certified_on == count.sum()
+    weights = eh.LabelledSample(people.features, people.group, people.label, count / 3)
+    with pytest.raises(InvalidInput, match="survey weights"):
+        certify(eh.Stumps(), weights, 0.3)
+
+
+def test_the_coin_of_the_split_is_not_the_stream_of_the_data():
+    """A table simulated with default_rng(0) was split by its own first column."""
+    feature = np.random.default_rng(0).random(2000)
+    first = _split(2000, 1 / 3, 0)
+    assert first.sum() == 666
+    assert abs(feature[first].mean() - feature[~first].mean()) < 0.06
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"limit": 0.0}, "limit"),
+        ({"delta": 1.0}, "delta"),
+        ({"fit_share": 1.0}, "fit_share"),
+        ({"ceilings": {"fpr": 1.5}}, "between 0 and 1"),
+        ({"ceilings": {"fnr": 0.5}}, "reject-all cannot keep"),
+    ],
+)
+def test_what_cannot_be_certified_raises_an_error(settings, message):
+    people = WORLD.drawn(100, np.random.default_rng(8))
+    with pytest.raises(InvalidInput, match=message):
+        certify(eh.Stumps(), people, **settings)
+
+
+def test_one_group_has_no_gap():
+    people = eh.LabelledSample([[0.0], [1.0]], ["a", "a"], [1, -1])
+    with pytest.raises(CannotEstimateRate, match="two groups"):
+        certify(eh.Stumps(), people)
+
+
+def test_the_classifier_certifies():
+    people = WORLD.drawn(3000, np.random.default_rng(9))
+    model = eh.FairClassifier(eh.Stumps(), limit=0.1, certify=0.05, random_state=0)
+    model.fit(people.features, people.label, sensitive_features=people.group)
+    assert isinstance(model.certification_, TableCertification)
+    assert model.certificate_.limit == 0.1
+    assert WORLD.gap(model.policy_) <= 0.1
+    assert list(model.gaps_) == ["FPR b - a"]
+    assert len(model.predict(people.features)) == 3000
+    with pytest.raises(InvalidInput, match="certify is None"):
+        eh.FairClassifier(eh.Stumps(), randomise=False).fit(
+            people.features, people.label, sensitive_features=people.group
+        )

@@ -1,3 +1,0 @@
-"""The service's table of trials: `python -m tests.torture [row ...] [--quick]`; small sizes of most
-rows run in `make test`.
-"""
