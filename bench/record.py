@@ -20,7 +20,7 @@ class Record:
     row: str
     target: str
     figure: str
-    passed: bool
+    holds: bool
     ratios: tuple[float, ...] = ()
     note: str = ""
     detail: tuple[dict[str, Any], ...] = field(default=(), repr=False)

@@ -4,9 +4,6 @@ in bench-results.json as soon as it is measured.
 A row that fails is recorded with its error, the others go on, and the exit code is 1.
 """
 
-import json
-import os
-import platform
 import subprocess
 import sys
 import traceback
@@ -17,9 +14,9 @@ from importlib import import_module
 from pathlib import Path
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
+from scripts.results import Results
 
 from bench.record import Record
 from bench.tables import Tables
@@ -75,6 +72,7 @@ def main(only: tuple[str, ...], quick: bool) -> None:
     console = Console()
     tables = Tables(quick)
     records: list[Record] = []
+    results = Results(RESULTS, whole=not only and not quick, quick=quick)
     with ExitStack() as stack:
         # one BLAS thread for everybody, see docs/benchmarks.md
         stack.enter_context(threadpool_limits(1))
@@ -84,8 +82,12 @@ def main(only: tuple[str, ...], quick: bool) -> None:
             stack.enter_context(computing_in("numpy"))  # to compile takes longer than to run
         for name in only or tuple(ROWS):
             with console.status(f"measuring {name} ..."):
-                records += measured(name, tables, quick)
-            write(records, quick, tables)
+                found = measured(name, tables, quick)
+            results.details["generated"] = dict(tables.missing)
+            for record in found:
+                results.add(record.as_json())
+            records += found
+    results.finish()
     for name, reason in tables.missing.items():
         console.print(f"[yellow]{name}: generated rows were used. {reason}[/]")
     console.print(as_table(records, quick))
@@ -107,14 +109,6 @@ def measured(name: str, tables: Tables, quick: bool) -> list[Record]:
         return [Record.of_failure(name, f"{type(error).__name__}: {error}", said)]
 
 
-def write(records: list[Record], quick: bool, tables: Tables) -> None:
-    """Put all records so far in the place of the file, which is whole at any time."""
-    text = json.dumps(as_json(records, quick, tables), indent=1, default=_plain) + "\n"
-    part = RESULTS.with_suffix(".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, RESULTS)
-
-
 def as_table(records: list[Record], quick: bool) -> RichTable:
     """For people."""
     table = RichTable(
@@ -124,27 +118,8 @@ def as_table(records: list[Record], quick: bool) -> RichTable:
     for column in ("row", "target", "measured", "spread", "", "note"):
         table.add_column(column, overflow="fold")
     for record in records:
-        mark = "[green]reached[/]" if record.passed else "[red]missed[/]"
+        mark = "[green]reached[/]" if record.holds else "[red]missed[/]"
         if record.error is not None:
             mark = "[red]failed[/]"
         table.add_row(record.row, record.target, record.figure, record.spread, mark, record.note)
     return table
-
-
-def as_json(records: list[Record], quick: bool, tables: Tables) -> dict[str, object]:
-    """For machines."""
-    where = {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-    }
-    return {
-        "quick": quick,
-        "generated": dict(tables.missing),
-        "where": where,
-        "records": [record.as_json() for record in records],
-    }
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else str(value)

@@ -1,43 +1,29 @@
-"""What `make claims` and `make bench` printed last, kept in docs/measured/ and shown by the pages.
+"""The results of the last whole runs, kept in docs/measured/ and shown by the pages.
 
-`python docs/measured.py claims claims-results.json` puts the file that a run wrote in the place of
-the kept one, with the date and the version; `... bench bench-results.json` does the same for the
-bench. The pages show nothing else, so that no figure of theirs is typed in by hand.
+`python docs/measured.py claims` puts claims-results.json, which `make claims` wrote, in the place
+of the kept file; likewise claims-tables, bench and torture. A part of a run is refused. The pages
+show nothing else.
 """
 
 import json
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 KEPT = Path(__file__).parent / "measured"
-COLUMNS = {
-    "claims": ("claim", "target", "figure", "holds", "yes", "missed"),
-    "bench": ("row", "target", "figure", "passed", "reached", "missed"),
-}
-"""By file: what is measured, its target, its figure, whether it holds, and the two words for it."""
+KINDS = ("claims", "claims-tables", "bench", "torture")
 
 
-def keep(kind: str, written: Path, note: str = "") -> None:
-    """Store the results of a run with the day and the version they belong to."""
-    import evenhand
-
+def keep(kind: str, written: Path | None = None, note: str = "") -> None:
+    """Store the results of a whole run, with where they were measured."""
+    written = written or Path(f"{kind}-results.json")
     found = json.loads(written.read_text(encoding="utf-8"))
-    if kind == "bench" and found["quick"]:
-        raise SystemExit(f"{written} is of a quick run, which is not for figures")
-    rows = found["records"] if kind == "bench" else found
-    failed = [row["row"] for row in rows if row.get("error")]
+    if not found["whole"]:
+        raise SystemExit(f"{written} is not of a whole run, so it is not kept")
+    failed = [row["row"] for row in found["rows"] if row.get("error")]
     if failed:
         raise SystemExit(f"{written} has rows that failed: {', '.join(failed)}")
-    told = ("claim", "row", "target", "figure", "holds", "passed", "same_exploration", "note")
-    kept = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "version": evenhand.__version__,
-        "note": note,
-        "rows": [{name: row[name] for name in told if row.get(name) is not None} for row in rows],
-    }
-    text = json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps({**found, "note": note}, indent=1, ensure_ascii=False) + "\n"
     (KEPT / f"{kind}.json").write_text(text, encoding="utf-8")
 
 
@@ -47,29 +33,32 @@ def read(kind: str) -> dict[str, Any]:
 
 
 def as_markdown(kind: str) -> str:
-    """A sentence that says when this was measured, and the table."""
-    name, target, figure, holds, yes, no = COLUMNS[kind]
+    """When and where this was measured, and all rows, those that miss their target first."""
     kept = read(kind)
-    missed = [row for row in kept["rows"] if not row[holds]]
+    where = kept["where"]
+    rows = sorted(kept["rows"], key=lambda row: row["holds"])
+    missed = sum(not row["holds"] for row in rows)
     lines = [
-        f"`make {kind}`, {kept['date']}, version {kept['version']}: {len(kept['rows'])} rows, "
-        f"{len(missed)} of them miss their target. {kept['note']}",
+        f"`make {kind}`, {kept['ended'][:10]}, commit {where['commit']}: {len(rows)} rows, "
+        f"{missed} of them miss their target. {where['processor']}, {where['cores']} cores, "
+        f"{where['memory_gb']} GB, {where['system']}, Python {where['python']}. {kept['note']}",
         "",
-        f"| {name} | {target} | {figure} | {holds} |",
+        "| row | target | figure | holds |",
         "|---|---|---|---|",
     ]
-    for row in kept["rows"]:
-        rival = row.get("same_exploration") or ""
-        shown = row[figure] + (f"; explore-then-commit with the same T0: {rival}" if rival else "")
-        cells = (row[name], row[target], shown, yes if row[holds] else f"**{no}**")
-        lines.append(f"| {' | '.join(_plain(cell) for cell in cells)} |")
+    for row in rows:
+        rival = row.get("same_exploration")
+        figure = row["figure"]
+        if rival:
+            figure += f"; explore-then-commit with the same T0: {rival}"
+        cells = [_plain(cell) for cell in (row["row"], row["target"], figure)]
+        verdict = "yes" if row["holds"] else "**missed**"
+        lines.append(f"| {' | '.join((*cells, verdict))} |")
     return "\n".join(lines)
 
 
 def _plain(text: str) -> str:
     """What a cell holds is text: no formula, no emphasis, no end of the cell."""
-    if text.startswith("**"):
-        return text
     for sign in ("\\", "|", "*", "_", "$", "<", "`", "^"):
         text = text.replace(sign, f"\\{sign}")
     return text
@@ -83,4 +72,4 @@ def show(kind: str) -> Any:
 
 
 if __name__ == "__main__":
-    keep(sys.argv[1], Path(sys.argv[2]), " ".join(sys.argv[3:]))
+    keep(sys.argv[1], note=" ".join(sys.argv[2:]))

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from scripts.results import Results
 
 pytest.importorskip("sphinx", reason="the reference is written with Sphinx's help")
 
@@ -113,30 +114,33 @@ def test_the_pages_show_the_results_that_were_kept(kind):
     rows = [line for line in table if line.startswith("| ")][1:]
     assert len(rows) == len(kept["rows"]) > 0
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows), "a cell holds a bar"
-    assert kept["date"] in table[0]
+    assert kept["ended"][:10] in table[0]
     page = {"claims": "claims.md", "bench": "benchmarks.md"}[kind]
     assert f'show("{kind}")' in (DOCS / page).read_text(encoding="utf-8")
 
 
-def test_results_of_a_run_are_kept_with_their_day_and_version(tmp_path, monkeypatch):
-    import json
-
-    import evenhand
-
+def test_results_are_written_as_they_come_and_kept_if_they_are_whole(tmp_path, monkeypatch):
     module = measured()
     monkeypatch.setattr(module, "KEPT", tmp_path)
-    row = {"row": "a|b", "target": "<= 3 x", "figure": "4 x", "passed": False, "ratios": [4.0]}
-    (tmp_path / "run.json").write_text(json.dumps({"quick": False, "records": [row]}))
-    module.keep("bench", tmp_path / "run.json", "On a busy machine.")
+    run = tmp_path / "run.json"
+    results = Results(run, whole=True)
+    results.add({"row": "held", "target": "1", "figure": "1", "holds": True})
+    with pytest.raises(SystemExit, match="not of a whole run"):  # cut short
+        module.keep("bench", run)
+    results.add({"row": "a|b", "target": "<= 3 x", "figure": "4 x", "holds": False})
+    results.finish()
+    module.keep("bench", run, "On a busy machine.")
     kept = module.read("bench")
-    assert kept["version"] == evenhand.__version__
-    assert "ratios" not in kept["rows"][0]
-    table = module.as_markdown("bench")
-    assert "1 of them miss their target. On a busy machine." in table
-    assert "| a\\|b | \\<= 3 x | 4 x | **missed** |" in table
-    (tmp_path / "run.json").write_text(json.dumps({"quick": True, "records": [row]}))
-    with pytest.raises(SystemExit, match="quick run"):
-        module.keep("bench", tmp_path / "run.json")
+    assert kept["where"]["commit"]
+    table = module.as_markdown("bench").splitlines()
+    assert "1 of them miss their target." in table[0]
+    assert "On a busy machine." in table[0]
+    assert table[4] == "| a\\|b | \\<= 3 x | 4 x | **missed** |"  # misses first
+    part = Results(run, whole=False)
+    part.add({"row": "held", "target": "1", "figure": "1", "holds": True})
+    part.finish()
+    with pytest.raises(SystemExit, match="not of a whole run"):
+        module.keep("bench", run)
 
 
 def test_what_stands_indented_in_a_docstring_is_shown_as_it_is():

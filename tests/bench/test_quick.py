@@ -31,11 +31,11 @@ def test_every_row_runs_at_a_tiny_size(name, results):
         pytest.skip(f"{NEEDS[name]} is not installed")
     done = CliRunner().invoke(runner.main, ["--quick", "--only", name])
     found = json.loads(results.read_text())
-    errors = [record["error"] for record in found["records"] if record["error"] is not None]
+    errors = [record["error"] for record in found["rows"] if record["error"] is not None]
     assert errors == []
     assert done.exit_code == 0, done.output
     assert found["quick"]
-    assert all(record["figure"] for record in found["records"])
+    assert all(record["figure"] for record in found["rows"])
 
 
 def row(name):
@@ -47,7 +47,7 @@ def test_a_row_that_fails_is_recorded_and_the_others_go_on(results, monkeypatch)
 
     def broken(_tables, _quick):
         # what was measured before is on the disk already
-        assert [one["row"] for one in json.loads(results.read_text())["records"]] == ["first"]
+        assert [one["row"] for one in json.loads(results.read_text())["rows"]] == ["first"]
         raise AttributeError("'Discrete' object has no attribute 'sample'")
 
     rows = {"first": lambda *_: row("first"), "second": broken, "third": lambda *_: row("third")}
@@ -55,9 +55,9 @@ def test_a_row_that_fails_is_recorded_and_the_others_go_on(results, monkeypatch)
     done = CliRunner().invoke(runner.main, [])
     assert done.exit_code == 1
     assert "these rows failed: second" in done.output
-    found = json.loads(results.read_text())["records"]
+    found = json.loads(results.read_text())["rows"]
     assert [record["row"] for record in found] == ["first", "second", "third"]
-    assert [record["passed"] for record in found] == [True, False, True]
+    assert [record["holds"] for record in found] == [True, False, True]
     assert "has no attribute 'sample'" in found[1]["note"]
     assert "Traceback" in found[1]["error"]
     assert [path.name for path in results.parent.iterdir()] == [results.name]
@@ -66,4 +66,4 @@ def test_a_row_that_fails_is_recorded_and_the_others_go_on(results, monkeypatch)
 def test_a_row_whose_module_cannot_be_imported_is_recorded(results, monkeypatch):
     monkeypatch.setattr(runner, "ROWS", {"lost": runner._row("no_such_module", "nothing")})
     assert CliRunner().invoke(runner.main, []).exit_code == 1
-    assert "ModuleNotFoundError" in json.loads(results.read_text())["records"][0]["note"]
+    assert "ModuleNotFoundError" in json.loads(results.read_text())["rows"][0]["note"]

@@ -1,49 +1,65 @@
-"""The full tier prints one table, claim | target | figure | holds, and writes it to a file: each of
-its two commands to its own.
+"""The full tier prints one table, claim | target | figure | holds, and writes each row to a file as
+soon as it is measured: each of its two commands to its own.
 """
 
-import json
 import os
 import textwrap
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scripts.results import Results
 
-RESULTS = {"claims_tables": "claims-tables-results.json"}
-"""Where the rows go, by the marker that was asked for; all else goes to claims-results.json."""
+FILES = {"claims": "claims-results.json", "claims_tables": "claims-tables-results.json"}
+"""Where the rows go, by the marker that was asked for; all else goes to the first."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One measured claim; `same_exploration` is explore-then-commit with the same T0, the honest
-    rival.
+    rival, and `raw` the values of single runs behind the figure.
     """
 
-    claim: str
+    row: str
     target: str
     figure: str
     holds: bool
     same_exploration: str = ""
+    raw: Any = None
 
 
 @dataclass
 class Claims:
     """What the full tier has measured so far."""
 
+    results: Results
     rows: list[Row] = field(default_factory=list)
 
     def add(
-        self, claim: str, target: str, figure: str, holds: bool, same_exploration: str = ""
+        self,
+        claim: str,
+        target: str,
+        figure: str,
+        holds: bool,
+        same_exploration: str = "",
+        raw: Any = None,
     ) -> None:
-        self.rows.append(Row(claim, target, figure, bool(holds), same_exploration))
+        row = Row(claim, target, figure, bool(holds), same_exploration, raw)
+        self.rows.append(row)
+        self.results.add({**asdict(row), "test": os.environ.get("PYTEST_CURRENT_TEST", "")})
 
 
 TABLE = pytest.StashKey[Claims]()
 
 
 def pytest_configure(config):
-    config.stash[TABLE] = Claims()
+    marker = config.getoption("markexpr")
+    # a part of the files, or tests chosen by name, are no whole run
+    chosen = config.getoption("keyword") or config.args_source is config.ArgsSource.ARGS
+    whole = marker in FILES and not chosen
+    path = Path(config.rootpath, FILES.get(marker, FILES["claims"]))
+    config.stash[TABLE] = Claims(Results(path, whole=whole))
 
 
 @pytest.fixture
@@ -58,18 +74,20 @@ def workers():
     return int(os.environ.get("EVENHAND_WORKERS", os.cpu_count() or 1))
 
 
+def pytest_sessionfinish(session, exitstatus):
+    # 0: all passed, 1: some failed, which their rows say; all else was cut short
+    if session.config.stash[TABLE].rows and exitstatus in (0, 1):
+        session.config.stash[TABLE].results.finish()
+
+
 def pytest_terminal_summary(terminalreporter, config):
-    rows = config.stash[TABLE].rows
-    if not rows:
+    found = config.stash[TABLE]
+    if not found.rows:
         return
-    results = RESULTS.get(config.getoption("markexpr"), "claims-results.json")
-    Path(config.rootpath, results).write_text(
-        json.dumps([asdict(row) for row in rows], indent=2) + "\n"
-    )
     terminalreporter.section("claims of the paper, measured")
-    for line in table(rows):
+    for line in table(found.rows):
         terminalreporter.write_line(line)
-    terminalreporter.write_line(f"also written to {results}")
+    terminalreporter.write_line(f"also written to {found.results.path.name}")
 
 
 def table(rows: list[Row]) -> list[str]:
@@ -79,7 +97,7 @@ def table(rows: list[Row]) -> list[str]:
     lines = [*_line(head, widths), "-+-".join("-" * w for w in widths)]
     for row in rows:
         holds = "yes" if row.holds else "TARGET MISSED"
-        lines += _line((row.claim, row.target, row.figure, holds, row.same_exploration), widths)
+        lines += _line((row.row, row.target, row.figure, holds, row.same_exploration), widths)
     return lines
 
 

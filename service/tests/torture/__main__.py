@@ -11,20 +11,26 @@ import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
+from scripts.results import Results
 from service.tests.torture.rows import ROWS, measured
 
 
-def shown(number, found, seconds):
+def shown(number, found, seconds, results):
     target, figure, held = found
+    name = ROWS[number].name
+    results.add(
+        {"row": name, "target": target, "figure": figure, "holds": held, "seconds": seconds}
+    )
     print(
-        f"{'held  ' if held else 'BROKEN'} {number + 1:2d}. {ROWS[number].name} ({seconds:.0f} s)",
+        f"{'held  ' if held else 'BROKEN'} {number + 1:2d}. {name} ({seconds:.0f} s)",
         flush=True,
     )
     print(f"           target: {target}\n           figure: {figure}", flush=True)
 
 
-def table(chosen, quick, workers):
+def table(chosen, quick, workers, results):
     """Run the rows; {number: held}."""
     held, place = {}, None
     beside = [number for number in chosen if not ROWS[number].alone]
@@ -34,11 +40,11 @@ def table(chosen, quick, workers):
         for number in sorted(running):
             found, seconds, left = running[number].result()
             place = left or place
-            shown(number, found, seconds)
+            shown(number, found, seconds, results)
             held[number] = found[2]
     for number in (number for number in chosen if ROWS[number].alone):
         found, seconds, _ = measured(number, quick, place)
-        shown(number, found, seconds)
+        shown(number, found, seconds, results)
         held[number] = found[2]
     return held
 
@@ -77,8 +83,12 @@ def main(words=None):
     chosen = chosen if asked.rows else set(range(len(ROWS)))
     chosen |= {i for i, row in numbered if row.leaves and any(ROWS[n].takes for n in chosen)}
     began = time.monotonic()
+    results = Results(
+        Path("torture-results.json"), whole=not asked.rows and not asked.quick, quick=asked.quick
+    )
     with one_place():
-        held = table(sorted(chosen), asked.quick, asked.workers)
+        held = table(sorted(chosen), asked.quick, asked.workers, results)
+    results.finish()
     print(
         f"{sum(held.values())} of {len(held)} rows hold "
         f"({(time.monotonic() - began) / 60:.1f} minutes)"
