@@ -132,6 +132,7 @@ class OnlineLearner:
         gated = isinstance(algorithm, Gated) and algorithm.gated
         self._gates = algorithm if gated and isinstance(algorithm, Gated) else None
         self._not_looked_at = (np.zeros(0), np.zeros(0))
+        self._needs_time = needs_time(algorithm)
         self.now: float | None = None
         self.columns: int | None = None
         self.priced: bool | None = None
@@ -160,16 +161,9 @@ class OnlineLearner:
     ) -> Decisions:
         """Decide about one person per row, each with a coin of its own."""
         with self.lock:
-            if at is None and getattr(self.algorithm, "quota", None) is not None:
+            if at is None and self._needs_time is not None:
                 raise InvalidInput(
-                    "people may be accepted up to a quota in each period, so decide() needs the "
-                    "time of the decision.",
-                    hint="pass at=...",
-                    argument="at",
-                )
-            if at is None and self.algorithm.maturity is not None:
-                raise InvalidInput(
-                    "labels have a maturity window, so decide() needs the time of the decision.",
+                    f"{self._needs_time}, so decide() needs the time of the decision.",
                     hint="pass at=...",
                     argument="at",
                 )
@@ -177,12 +171,12 @@ class OnlineLearner:
             first = self.rounds.decided
             self.rounds.returned = first  # what earlier calls decided is in the caller's hands
             if self.algorithm.needs_group == "exploring":
-                self.open_epoch()  # the next epoch may not need the group any more
+                self._step_if_due()  # the next epoch may not need the group any more
             rows, groups = self._checked_people(features, group, prices)
             people = len(rows)
             self.now = now
             if people == 1:
-                self.open_epoch()
+                self._step_if_due()
                 return self._decide_one(rows, groups, prices)
             try:
                 parts = self._decide_all(rows, groups, prices)
@@ -199,7 +193,7 @@ class OnlineLearner:
         parts = []
         start = 0
         while start < people:
-            self.open_epoch()
+            self._step_if_due()
             stop = min(people, start + self.rounds_left)
             part = slice(start, stop)
             shown = None if groups is None else groups[part]
@@ -391,23 +385,28 @@ class OnlineLearner:
         something resolved.
         """
         with self.lock:
-            rounds = self.rounds
-            full = rounds.decided >= rounds.epoch.end
-            if full or rounds.decided >= rounds.epoch.look_at or self._overdue_with_news:
-                with one_blas_thread():
-                    self.state, epoch = self.algorithm.step(self.state, rounds, self.now)
-                rounds.has_new_labels = False
-                if epoch is not None and epoch.number > rounds.epoch.number:
-                    rounds.open(self._with_schema(epoch))
-                else:
-                    rounds.keep_open(epoch or rounds.epoch, longer=full)
-            if self._gates is not None:
-                self.state, other = self._gates.gate(self.state, rounds, self.now)
-                if other is not None and other.number > rounds.epoch.number:
-                    rounds.open(self._with_schema(other))
-                elif other is not None:
-                    rounds.reopen(self._with_schema(other))
-            return rounds.epoch
+            self._step_if_due()
+            return self.rounds.epoch
+
+    def _step_if_due(self) -> None:
+        """The same for a caller that holds the lock: it runs before every single decision."""
+        rounds = self.rounds
+        epoch = rounds.epoch
+        full = rounds.decided >= epoch.end
+        if full or rounds.decided >= epoch.look_at or self._overdue_with_news:
+            with one_blas_thread():
+                self.state, opened = self.algorithm.step(self.state, rounds, self.now)
+            rounds.has_new_labels = False
+            if opened is not None and opened.number > epoch.number:
+                rounds.open(self._with_schema(opened))
+            else:
+                rounds.keep_open(opened or epoch, longer=full)
+        if self._gates is not None:
+            self.state, other = self._gates.gate(self.state, rounds, self.now)
+            if other is not None and other.number > rounds.epoch.number:
+                rounds.open(self._with_schema(other))
+            elif other is not None:
+                rounds.reopen(self._with_schema(other))
 
     @property
     def _overdue_with_news(self) -> bool:
@@ -990,6 +989,15 @@ def _first_full(room: tuple[float, float], audit: BoolArray, accept: BoolArray) 
         if 1 <= left <= len(places):
             stop = min(stop, int(places[int(left) - 1]) + 1)
     return stop
+
+
+def needs_time(algorithm: Algorithm) -> str | None:
+    """Why decide() needs the time of the decision; None if it does not."""
+    if getattr(algorithm, "quota", None) is not None:
+        return "people may be accepted up to a quota in each period"
+    if algorithm.maturity is not None:
+        return "labels have a maturity window"
+    return None
 
 
 def _joined(parts: list[Decisions], first: int) -> Decisions:
