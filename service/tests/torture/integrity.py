@@ -9,7 +9,7 @@ from pathlib import Path
 
 from service.tests.torture.kills import reopened
 from service.tests.torture.policies import database
-from service.tests.torture.serving import Process, application, folder
+from service.tests.torture.serving import Client, Process, application, folder
 from tests.without_clocks import until
 
 from evenhand.canonical import canonical
@@ -220,9 +220,11 @@ def why_no_faketime():
 
 def clocks(quick):
     """A service whose clock is 400 days ahead: on SQLite, after it had run by the right clock, it
-    writes nothing; on PostgreSQL the database's clock dates its rows. No window is ever revealed.
+    writes nothing; on PostgreSQL the database's clock dates its rows, and ends its keys, so that a
+    key of 90 days still opens. No window is ever revealed. The control believes any clock; it is
+    asked with a key of 1,000 days, for that of 90 has ended there.
     """
-    target = "0 rows dated ahead, 0 secrets of open windows"
+    target = "0 rows dated ahead, 0 secrets of open windows, no key ended by that clock"
     if why_no_faketime():
         return target, why_no_faketime(), False
     told, held = [], True
@@ -234,11 +236,15 @@ def clocks(quick):
                 place = folder()
                 with Process(place, kind, more=more).running() as process:
                     assert asyncio.run(_posted(process, application("before"))) == [200]
+                    short = process.token
+                    lasting = asyncio.run(_new_key(process, days=1000))
+                (place / "token").write_text(lasting)
                 ahead = Process(place, kind, more=more, under=["faketime", "-f", "+400d"])
-                status, revealed = 503, 0
+                status, ended, revealed = 503, False, 0
                 try:
                     with ahead.running():
                         (status,) = asyncio.run(_posted(ahead, application("ahead")))
+                        ended = asyncio.run(_looks(ahead, short)) == 401
                         revealed = asyncio.run(_reveal_all(ahead))
                 except RuntimeError:  # it did not even start, and its log says why
                     assert not ahead.alive()
@@ -250,15 +256,36 @@ def clocks(quick):
                         row.at > ledger.clock() + DAY
                         for row in ledger.history("bank", "loan", usable_only=False)
                     )
-                said = f"{status} ahead, {after} afterwards, {late} rows ahead, {revealed} revealed"
+                said = (
+                    f"{status} ahead, {after} afterwards, {late} rows ahead, {revealed} revealed, "
+                    f"key of 90 days {'ended' if ended else 'not ended'}"
+                )
                 told.append(f"{name if kind == 'real' else 'without the check'}: {said}")
                 if kind == "trusting":
-                    held &= late > 0 and revealed > 0
+                    held &= late > 0 and revealed > 0 and ended
                 else:
                     expected = (200, True) if where else (503, True)
                     held &= (status, alarm) == expected and after == 200
-                    held &= late == 0 and revealed == 0
+                    held &= late == 0 and revealed == 0 and not ended
     return target, "; ".join(told), held
+
+
+async def _new_key(process, days):
+    """A key with every scope."""
+    client = process.client()
+    scopes = ["decide", "observe", "override", "audit", "admin"]
+    asked = {"name": "lasting", "scopes": scopes, "days": days}
+    _, made = await client.post("/v1/keys", asked)
+    client.close()
+    return json.loads(made)["token"]
+
+
+async def _looks(process, token):
+    """The status that a key gets."""
+    client = Client(process.port, token)
+    status, _ = await client.get("/v1/windows")
+    client.close()
+    return status
 
 
 async def _reveal_all(process):
