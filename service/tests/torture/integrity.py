@@ -171,7 +171,7 @@ def one_plan(quick):
     settings = (place / "service.toml").read_text().replace("window_days = 7", "window_days = 30")
     (place / "service.toml").write_text(settings)
     with reopened(place) as ledger:
-        rows = list(ledger.history("bank", "loan", usable_only=False))
+        rows = list(ledger.history("loan", usable_only=False))
         coins, sound = {row.u for row in rows}, verify(ledger, deep=True).ok
         begun = ledger.plan_windows(15 * DAY, "operator")
         with contextlib.suppress(Invalid):
@@ -201,7 +201,7 @@ def _coins_without_a_plan():
         for number, days in enumerate((30, 15, 1, 7)):
             given["p"] = WindowPlan(days * DAY)
             with opened(place, Clock()) as ledger:
-                policy = published(ledger) if number == 0 else ledger.policies("bank", "loan")[0].id
+                policy = published(ledger) if number == 0 else ledger.policies("loan")[0].id
                 asked = person("same", key=f"k{number}")
                 coins.add(ledger.decide(asked, Terms(policy, 0.5)).drawn.u)
     finally:
@@ -254,7 +254,7 @@ def clocks(quick):
                 with reopened(place) as ledger:
                     late = sum(
                         row.at > ledger.clock() + DAY
-                        for row in ledger.history("bank", "loan", usable_only=False)
+                        for row in ledger.history("loan", usable_only=False)
                     )
                 said = (
                     f"{status} ahead, {after} afterwards, {late} rows ahead, {revealed} revealed, "
@@ -473,7 +473,7 @@ def erased_keys(quick, kind="real"):
             asyncio.run(_posted(process, *people))
             keyring, before, after = open_keyring(load_settings(place / "service.toml")), 0, 0
             for i in range(number):
-                key = _wrapped(url, person_digest(keyring, "bank", f"k{i}"))
+                key = _wrapped(url, person_digest(keyring, f"k{i}"))
                 before += key in _pages(url)
                 assert asyncio.run(_erased(process, f"k{i}")) == 200
                 after += key in _pages(url)
