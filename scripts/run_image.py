@@ -30,7 +30,6 @@ SETTINGS = """
 port = {port}
 train_every = 0.2
 [[product]]
-tenant = "bank"
 name = "loan"
 features = ["score"]
 limit = 0.2

@@ -1,5 +1,5 @@
-"""Every route of the API with the scope that it needs; and what must not pass: other scopes, other
-tenants, other sites, scripts, SQL.
+"""Every route of the API with the scope that it needs; and what must not pass: other scopes,
+other sites, scripts, SQL.
 """
 
 from service.tests.bank import application
@@ -207,7 +207,7 @@ SQL = (
 
 def sql_payloads(bank):
     """SQL in every name that reaches the database: which of them did more than to be a text."""
-    passed, before = [], bank.ledger.counts("bank", "loan").decisions
+    passed, before = [], bank.ledger.counts("loan").decisions
     for number, text in enumerate(SQL):
         made = bank.post("/v1/decisions", application(text, person=text, group=text))
         passed += (
@@ -236,6 +236,6 @@ def sql_payloads(bank):
             else []
         )
         passed += [(text, "login")] if bank.keys.find(text) is not None else []
-    if bank.ledger.counts("bank", "loan").decisions != before + len(SQL):
+    if bank.ledger.counts("loan").decisions != before + len(SQL):
         passed.append(("rows", "lost"))
     return passed, 8 * len(SQL)

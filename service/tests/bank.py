@@ -20,7 +20,6 @@ ledger = "ledger.sqlite"
 keyring = "keyring.json"
 
 [[product]]
-tenant = "bank"
 name = "loan"
 features = ["score"]
 class = "thresholds"
@@ -30,10 +29,8 @@ seed = 3
 """
 DAY = 86400.0
 KEYRING = Keyring(bytes(range(32)))
-LOAN = Product(
-    "bank", "loan", ("score",), hypotheses="thresholds", limit=0.2, maturity_days=5, seed=3
-)
-CARD = Product("bank", "card", ("score", "income"), limit=0.1)
+LOAN = Product("loan", ("score",), hypotheses="thresholds", limit=0.2, maturity_days=5, seed=3)
+CARD = Product("card", ("score", "income"), limit=0.1)
 PEOPLE = Scores(
     {"north": ScoreGroup(0.6, 0.65, 1.4, -1.1), "south": ScoreGroup(0.4, 0.5, 1.2, -1.3)}
 )
@@ -83,7 +80,7 @@ class Bank:
         self.client = self._stack.enter_context(client)
 
     def new_keys(self):
-        return LedgerKeys(self.ledger, "bank")
+        return LedgerKeys(self.ledger)
 
     def close(self):
         self._stack.close()

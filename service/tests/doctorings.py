@@ -6,13 +6,11 @@ exchanged. Nobody without the keyring can make the seal of the head.
 import json
 import sqlite3
 
-from service.tests.bank import LOAN, Bank, application
+from service.tests.bank import Bank, application
 
 from evenhand.canonical import canonical
 from evenhand_service.ledger.chain import link, lookup_values
 from evenhand_service.ledger.database import KINDS
-
-NAMES = LOAN.names
 
 
 class Intruder:

@@ -60,7 +60,7 @@ def product(**changed):
         "seed": 11,
         "price_false_accept": 2.0,
     }
-    return Product("bank", "loan", ("score",), hypotheses="thresholds", **{**chosen, **changed})
+    return Product("loan", ("score",), hypotheses="thresholds", **{**chosen, **changed})
 
 
 class Served:
@@ -74,7 +74,7 @@ class Served:
         self.ledger = Ledger.open(
             where, keyring=KEYRING, clock=self.clock, windows=plan, render=render, entropy=entropy
         )
-        keys = LedgerKeys(self.ledger, chosen.tenant)
+        keys = LedgerKeys(self.ledger)
         settings = Settings(
             products=(chosen,), port=free_port(), rate=1e9, burst=1e9, train_every=3600.0
         )
@@ -147,7 +147,7 @@ class Served:
 
     @property
     def lineage(self):
-        return [p for p in self.ledger.policies("bank", "loan") if p.in_lineage]
+        return [p for p in self.ledger.policies("loan") if p.in_lineage]
 
     @property
     def worst(self):
@@ -155,7 +155,7 @@ class Served:
         return max(self.world.gap(p.document, self.product.rates[0]) for p in self.lineage)
 
     def certificates(self):
-        return [row.document for row in self.ledger.certificates("bank", "loan")]
+        return [row.document for row in self.ledger.certificates("loan")]
 
 
 @contextlib.contextmanager

@@ -11,9 +11,7 @@ def live(bank, epochs, *, seed=0, days=4.0):
     trainer, first, waiting = bank.service.trainer(LOAN), 0, []
     while trainer.learner.epoch.number < epochs:
         epoch = trainer.learner.epoch
-        missing = max(
-            epoch.first_round + epoch.rounds - bank.ledger.counts("bank", "loan").usable, 1
-        )
+        missing = max(epoch.first_round + epoch.rounds - bank.ledger.counts("loan").usable, 1)
         waiting.append(bank.arrive(missing, seed=[seed, first], first=first, days=days))
         first += missing
         bank.clock.now += 2 * DAY
@@ -23,7 +21,7 @@ def live(bank, epochs, *, seed=0, days=4.0):
 
 def closings(bank):
     """The published policies, oldest first."""
-    return [p for p in bank.ledger.policies("bank", "loan") if p.in_lineage]
+    return [p for p in bank.ledger.policies("loan") if p.in_lineage]
 
 
 class LedgerCoins:
@@ -43,11 +41,9 @@ class LedgerCoins:
 def played_by_the_library(ledger, product=LOAN):
     """decide() and observe() of a plain CertifiedLearner, fed with the same people, times, labels
     and U: {epoch: (policy, certificate)} and how many decisions differ from the ledger's."""
-    rows = list(ledger.history(product.tenant, product.name))
+    rows = list(ledger.history(product.name))
     closed = {
-        p.epoch: p.info["closing"]["at"]
-        for p in ledger.policies(product.tenant, product.name)
-        if p.in_lineage
+        p.epoch: p.info["closing"]["at"] for p in ledger.policies(product.name) if p.in_lineage
     }
     learner, found, different = product.learner(), {}, 0
     learner.online.coins = LedgerCoins(row.u for row in rows)

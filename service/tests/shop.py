@@ -28,16 +28,10 @@ class Shop:
         self.ledger = Ledger.open(
             where, keyring=KEYRING, clock=self.clock, windows=plan, render=render, entropy=entropy
         )
-        self.service = Service(
-            self.ledger, Settings(products=(product,)), LedgerKeys(self.ledger, product.tenant)
-        )
+        self.service = Service(self.ledger, Settings(products=(product,)), LedgerKeys(self.ledger))
         self.service.begin()
         self.chosen, self.number = np.random.default_rng(seed), first
         self.truth, self.group, self.drawn, self.gone = {}, {}, {}, set()
-
-    @property
-    def names(self):
-        return self.product.tenant, self.product.name
 
     @property
     def trainer(self):
@@ -45,7 +39,7 @@ class Shop:
 
     @property
     def lineage(self):
-        return [p for p in self.ledger.policies(*self.names) if p.in_lineage]
+        return [p for p in self.ledger.policies(self.product.name) if p.in_lineage]
 
     def arrive(self, people, *, told=1.0, days=1.0):
         """Their keys. The group is told at once for a share `told` of them."""
@@ -74,7 +68,7 @@ class Shop:
             part = slice(start, start + 500)
             for key, answer in zip(
                 keys[part],
-                asyncio.run(self.service.decider.decide(self.names[0], asked[part])),
+                asyncio.run(self.service.decider.decide(asked[part])),
                 strict=True,
             ):
                 self.drawn[key] = answer.drawn
@@ -83,7 +77,7 @@ class Shop:
 
     def tell(self, keys, report):
         """`report(key)` for those of them who still are there; what is refused is refused."""
-        told = [(self.names[0], key, report(key)) for key in keys if key not in self.gone]
+        told = [(key, report(key)) for key in keys if key not in self.gone]
         if told:
             self.ledger.report_many(told)
 
@@ -104,7 +98,7 @@ class Shop:
         chosen = [key for key in dict.fromkeys(keys) if key not in self.gone]
         self.gone.update(chosen)
         people = [key.replace("k", "p") for key in chosen]
-        forget = partial(erase, keyring=KEYRING, tenant=self.names[0], by="officer")
+        forget = partial(erase, keyring=KEYRING, by="officer")
         self.ledger._write(
             lambda transaction: [forget(transaction, person=person) for person in people], tidy=True
         )
@@ -134,7 +128,7 @@ def twin_closes(shop, folder):
 
 def record(ledger, policy):
     """The policy, its certificate and its checkpoint."""
-    rows = ledger.certificates(policy.tenant, policy.product)
+    rows = ledger.certificates(policy.product)
     return (
         policy.document,
         next(r.document for r in reversed(rows) if r.epoch == policy.epoch),

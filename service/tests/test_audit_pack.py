@@ -40,7 +40,7 @@ from evenhand_service.ledger.standalone_verifier import (
 from evenhand_service.ledger.witness import entry_of
 from evenhand_service.settings import Product
 
-LOAN = Product(tenant="bank", name="loan", features=("score",), limit=0.1)
+LOAN = Product(name="loan", features=("score",), limit=0.1)
 
 
 def row(seq, accept, acceptance, label=0, features=(1.5,), group="a"):
@@ -279,7 +279,7 @@ def test_neither_a_head_a_root_a_proof_a_backup_nor_an_entry_is_signed(name, sou
             ledger.signed_head,
             tree.signed_root,
             lambda: entry_of(ledger, tree, 0),
-            lambda: proof_of_decision(ledger, "bank", "k1"),
+            lambda: proof_of_decision(ledger, "k1"),
         ):
             with pytest.raises(Tampered):
                 sign()

@@ -385,7 +385,7 @@ def test_however_often_it_is_looked_at_the_table_is_that_of_the_history(bank, mo
             tally.refresh()
     for _ in range(1 + number // 7):
         tally.refresh()
-    rows = list(bank.ledger.history("bank", "loan"))
+    rows = list(bank.ledger.history("loan"))
     assert {g: n for g, n in tally.people.items() if n} == collections.Counter(
         row.group for row in rows
     )
@@ -400,12 +400,12 @@ def test_however_often_it_is_looked_at_the_table_is_that_of_the_history(bank, mo
 def test_overruled_decisions_are_shown_by_group_and_direction_without_small_groups(bank):
     """On the page and in the plan, with the sentence that says what the claim is about."""
     first, certificate = (
-        bank.ledger.policies("bank", "loan")[-1],
-        bank.ledger.certificates("bank", "loan")[-1].document,
+        bank.ledger.policies("loan")[-1],
+        bank.ledger.certificates("loan")[-1].document,
     )
     coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
     bank.ledger.publish(
-        "bank", "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=certificate
+        "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=certificate
     )
     bank.service.decider.refresh(LOAN)
     keys = [f"k{number}" for number in range(60)]
@@ -477,7 +477,7 @@ def test_who_decides_adds_up_to_1_and_knows_the_kill_switch(bank):
     assert board.deciding[-2].rejecting == board.history[-1].rejecting
     assert len(board.deciding) == len(board.history) + 1
     assert board.state == "killed"
-    newest = bank.ledger.policies("bank", "loan")
+    newest = bank.ledger.policies("loan")
     bookings = next(p for p in reversed(newest) if p.in_lineage).info["delta"]
     assert board.booked == pytest.approx(sum(one["share"] for one in bookings))
     assert board.booked > 0
@@ -493,7 +493,7 @@ def test_a_new_process_shows_everybody_at_once(tmp_path, monkeypatch):
     place, clock = tmp_path / "ledger.sqlite", Clock()
     first = Bank(place, clock)
     first.arrive(40, seed=1)
-    before = first.service.counts["bank", "loan"]
+    before = first.service.counts["loan"]
     before.refresh()
     first.close()
     second = Bank(place, clock)

@@ -181,8 +181,8 @@ def test_the_kill_switch_is_one_call_and_audited(bank):
     assert bank.service.trainer(LOAN).close_if_due() is None
     operate(bank, "revive")
     assert bank.post("/v1/decisions", application("k2")).json()["mode"] == "live"
-    assert [e.action for e in bank.ledger.events("bank", "loan")] == ["kill", "revive"]
-    assert bank.ledger.counts("bank", "loan").usable == 1
+    assert [e.action for e in bank.ledger.events("loan")] == ["kill", "revive"]
+    assert bank.ledger.counts("loan").usable == 1
 
 
 def test_rollback_returns_to_a_certified_policy_until_the_next_publication(bank):
@@ -201,7 +201,7 @@ def test_shadow_mode_decides_and_does_not_act(bank):
     operate(bank, "shadow")
     answer = bank.post("/v1/decisions", application()).json()
     assert (answer["mode"], answer["act"]) == ("shadow", False)
-    assert bank.ledger.counts("bank", "loan").usable == 0
+    assert bank.ledger.counts("loan").usable == 0
     operate(bank, "live")
     assert bank.post("/v1/decisions", application("k2")).json()["act"] is True
 
@@ -260,12 +260,12 @@ def test_a_policy_that_does_not_verify_is_replaced_by_the_last_certified_one(ban
 def test_swaps_under_load_keep_every_probability(bank):
     """Decisions that started under a policy are drawn by it, whatever is published meanwhile."""
     bank.arrive(100, seed=1)
-    started = bank.service.decider.prepare("bank", [])
+    started = bank.service.decider.prepare([])
     assert started == []
     for swap in range(10):
         bank.post("/v1/kill" if swap % 2 else "/v1/revive", {"product": "loan", "by": "op"})
         bank.arrive(20, seed=swap, first=1000 + 100 * swap)
-    assert recompute(bank.ledger, "bank", "loan") == 300
+    assert recompute(bank.ledger, "loan") == 300
 
 
 # what is active inside the transaction
@@ -304,9 +304,7 @@ def test_a_policy_of_another_replica_decides_at_once(replicas):
     one, other = replicas
     first = closings(one)[-1]
     other.post("/v1/decisions", application("before"))
-    newest = one.ledger.publish(
-        "bank", "loan", REJECT.to_json(), epoch=2, parent=first.id, checkpoint={}
-    )
+    newest = one.ledger.publish("loan", REJECT.to_json(), epoch=2, parent=first.id, checkpoint={})
     batch = {"decisions": [application("a"), application("b", features=[1.0, 2.0])]}
     found = other.post("/v1/decisions/batch", batch).json()["decisions"]
     assert (found[0]["policy"], found[0]["accept"]) == (newest.id, False)
@@ -408,8 +406,8 @@ def test_a_killed_product_stays_killed_whatever_stands_in_the_database(tmp_path,
         intruder.run("DELETE FROM events WHERE action = 'kill'")
     else:
         intruder.run(
-            "INSERT INTO events (seq, at, tenant, product, action, body, hash) SELECT 900, at, "
-            "tenant, product, 'revive', replace(body, '\"kill\"', '\"revive\"'), hash FROM events "
+            "INSERT INTO events (seq, at, product, action, body, hash) SELECT 900, at, "
+            "product, 'revive', replace(body, '\"kill\"', '\"revive\"'), hash FROM events "
             "WHERE action = 'kill'"
         )
     intruder.connection.commit()

@@ -37,7 +37,7 @@ class LeavesOut(Trainer):
 
     def _rows(self, after, upto, *, known):
         found = self.ledger.history(
-            *self._names, after=after, upto=known, maturity=self.product.maturity
+            self.product.name, after=after, upto=known, maturity=self.product.maturity
         )
         return [row for row in found if row.seq <= upto and self.kept(row)]
 
@@ -59,7 +59,7 @@ class Thaws(LeavesOut):
 
 
 def put_back(bank, mutant):
-    bank.service.trainers["bank", "loan"] = mutant(bank.ledger, bank.product, "mutant")
+    bank.service.trainers["loan"] = mutant(bank.ledger, bank.product, "mutant")
 
 
 # the audit budget
@@ -185,11 +185,7 @@ def test_overrides_chosen_by_an_enemy_move_no_policy_above_the_limit(
             (o["group"], o["drawn"] == "accept"): o["decisions"] for o in plan["overruled"]
         } == found
         assert "as drawn" in plan["as_drawn"]
-        assert (
-            bank.ledger.counts("bank", "loan").usable
-            == sum(SIZES)
-            == shown["certificate"]["window"][1]
-        )
+        assert bank.ledger.counts("loan").usable == sum(SIZES) == shown["certificate"]["window"][1]
         target = pack(bank.ledger, bank.product, Period(0.0, 2e9), tmp_path / "pack")
         with (target / "overruled.csv").open(newline="") as file:
             packed = {
@@ -235,7 +231,7 @@ def test_erasures_chosen_by_an_enemy_before_the_closing_move_no_policy_above_the
         erased(bank, 0.3)
         assert bank.worst <= bank.product.limit
         document = bank.get("/v1/certificate?product=loan")["certificate"]
-        assert document["erased"] == bank.ledger.counts("bank", "loan").erased > 50
+        assert document["erased"] == bank.ledger.counts("loan").erased > 50
         assert document["window"][1] == sum(FEWER)
 
 

@@ -26,7 +26,7 @@ def poorer(bank):
 
 def test_the_key_is_gone_and_never_drawn_again(poorer):
     before, bodies = (
-        poorer.ledger.counts("bank", "loan"),
+        poorer.ledger.counts("loan"),
         [application("k0"), application("k0", person="somebody else")],
     )
     for body in bodies:
@@ -41,7 +41,7 @@ def test_the_key_is_gone_and_never_drawn_again(poorer):
     assert poorer.get("/v1/decisions/k0/explanation").status_code == 410
     assert poorer.post("/v1/outcomes", {"key": "k0", "label": 1}).status_code == 410
     assert poorer.post("/v1/erasures", {"person": "p-k0", "by": "officer"}).status_code == 404
-    assert poorer.ledger.counts("bank", "loan") == before
+    assert poorer.ledger.counts("loan") == before
     assert before.erased == len(ERASED)
     path = poorer.ledger.store.path
     poorer.close()
@@ -57,9 +57,9 @@ def test_who_comes_back_with_a_new_key_meets_the_same_coin_and_is_not_learned_fr
     first = bank.post("/v1/decisions", application("one", person="p")).json()
     bank.post("/v1/erasures", {"person": "p", "by": "officer"})
     second = bank.post("/v1/decisions", application("two", person="p")).json()
-    rows = {row.seq: row for row in bank.ledger.history("bank", "loan", usable_only=False)}
+    rows = {row.seq: row for row in bank.ledger.history("loan", usable_only=False)}
     assert rows[second["row"]].u == rows[first["row"]].u
-    assert [row.seq for row in bank.ledger.history("bank", "loan")] == [first["row"]]
+    assert [row.seq for row in bank.ledger.history("loan")] == [first["row"]]
 
 
 def test_a_rebuild_keeps_what_was_published_and_what_was_certified(poorer):
@@ -68,16 +68,14 @@ def test_a_rebuild_keeps_what_was_published_and_what_was_certified(poorer):
     rebuilt.catch_up()
     learner = rebuilt.learner
     assert learner.policy.to_json() == published[-1].document
-    assert learner.certificate.to_json() == poorer.ledger.certificates("bank", "loan")[-1].document
+    assert learner.certificate.to_json() == poorer.ledger.certificates("loan")[-1].document
     assert learner.epoch.number == published[-1].epoch
     assert (
         learner.certificate.window[1]
         == rebuilt._closing.people
         == published[-1].info["closing"]["people"]
     )
-    assert recompute(poorer.ledger, "bank", "loan") == poorer.ledger.counts(
-        "bank", "loan"
-    ).decisions - len(ERASED)
+    assert recompute(poorer.ledger, "loan") == poorer.ledger.counts("loan").decisions - len(ERASED)
 
 
 def test_a_running_trainer_forgets_them_too(poorer):
@@ -101,8 +99,5 @@ def test_life_goes_on(poorer):
     again = Trainer(poorer.ledger, LOAN, "again")
     again.catch_up()
     assert again.learner.policy.to_json() == newest.document
-    assert (
-        again.learner.certificate.to_json()
-        == poorer.ledger.certificates("bank", "loan")[-1].document
-    )
+    assert again.learner.certificate.to_json() == poorer.ledger.certificates("loan")[-1].document
     assert np.isfinite(again.learner.certificate.spent)

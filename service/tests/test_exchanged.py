@@ -35,7 +35,7 @@ def test_nobody_is_taken_for_somebody_else(served, keys, sealed, tmp_path):
     }  # fmt: skip
     assert learned(bank) == (503, 0)
     with pytest.raises(Damaged):
-        list(bank.ledger.usable_groups("bank", "loan", 0, 10**9, 10**9))
+        list(bank.ledger.usable_groups("loan", 0, 10**9, 10**9))
     with pytest.raises(Damaged):
         export(bank.ledger, tmp_path / "export.jsonl")
     assert len(verify(bank.ledger, deep=True).problems) >= PEOPLE

@@ -13,10 +13,8 @@ from evenhand_service.ledger import Standing
 
 def test_an_explanation_names_rules_coin_and_what_would_have_changed_it(bank):
     live(bank, 9)
-    rejected = next(row for row in bank.ledger.history("bank", "loan") if not row.accept)
-    key = next(
-        k for k in range(100_000) if bank.ledger.find("bank", f"k{k}").drawn.seq == rejected.seq
-    )
+    rejected = next(row for row in bank.ledger.history("loan") if not row.accept)
+    key = next(k for k in range(100_000) if bank.ledger.find(f"k{k}").drawn.seq == rejected.seq)
     found = bank.get(f"/v1/decisions/k{key}/explanation").json()
     assert found["accept"] is False
     assert found["coin"] >= found["acceptance"]
@@ -27,7 +25,7 @@ def test_an_explanation_names_rules_coin_and_what_would_have_changed_it(bank):
     assert found["reasons"][0]["feature"] == "score"
     assert sum(shares) == pytest.approx(found["acceptance"] - found["usual"])
     assert found["compared_with"] == 200
-    scores = [row.features[0] for row in bank.ledger.history("bank", "loan")]
+    scores = [row.features[0] for row in bank.ledger.history("loan")]
     change = found["change"]
     assert change["features"] == ["score"]
     assert min(scores) <= change["values"][0] <= max(scores)
@@ -52,10 +50,10 @@ def test_a_rule_changes_its_answer_at_its_hyperplanes():
 
 def decided_by(bank, rules, weights, people):
     """Publish a mixture for the product "card" (score, income), and decide about people by it."""
-    first = [p for p in bank.ledger.policies("bank", "card") if p.in_lineage][-1]
-    certificate = bank.ledger.certificates("bank", "card")[-1].document
+    first = [p for p in bank.ledger.policies("card") if p.in_lineage][-1]
+    certificate = bank.ledger.certificates("card")[-1].document
     bank.ledger.publish(
-        "bank", "card", Mixture(rules, weights).to_json(), epoch=first.epoch + 1, parent=first.id,
+        "card", Mixture(rules, weights).to_json(), epoch=first.epoch + 1, parent=first.id,
         checkpoint={}, certificate=certificate,
     )  # fmt: skip
     bank.service.decider.refresh(CARD)
@@ -120,13 +118,13 @@ def test_what_a_decision_teaches_is_said_of_every_kind(bank):
     drawn = bank.ledger.find  # durable answers
     bank.post("/v1/decisions", application("a", person="p"))
     bank.post("/v1/decisions", application("b", person="p"))
-    assert drawn("bank", "a").drawn.first
+    assert drawn("a").drawn.first
     said = {k: bank.get(f"/v1/decisions/{k}/explanation").json()["learned_from"] for k in "ab"}
     assert said["a"].startswith("yes: the outcome counts when")
     assert said["b"].startswith("no: it is not the person's first")
     bank.post("/v1/outcomes", {"key": "a", "label": 1})
     assert "is known" in bank.get("/v1/decisions/a/explanation").json()["learned_from"]
-    rejected = drawn("bank", "a").drawn._replace(accept=False)
+    rejected = drawn("a").drawn._replace(accept=False)
     assert learned_from(rejected, Standing("rejected")).startswith("yes: that this person came")
 
 

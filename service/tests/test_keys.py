@@ -44,10 +44,9 @@ def test_a_revoked_key_opens_nothing(bank):
 def test_a_key_is_stored_as_its_hash_alone(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with Ledger.open(path, keyring=Keyring.generate(), clock=lambda: 1e9) as ledger:
-        token = LedgerKeys(ledger, "bank").add(["decide"])
-        found = LedgerKeys(ledger, "bank").find(token)
-        assert found.tenant == "bank"
-        assert LedgerKeys(ledger, "bank").find(token + "x") is None
+        token = LedgerKeys(ledger).add(["decide"])
+        found = LedgerKeys(ledger).find(token)
+        assert LedgerKeys(ledger).find(token + "x") is None
     stored = path.read_bytes()
     assert found.sha256.encode() in stored
     assert token.encode() not in stored
@@ -88,7 +87,7 @@ class LedgerBank(Bank):
     """A bank whose keys are in its ledger."""
 
     def new_keys(self):
-        return LedgerKeys(self.ledger, "bank")
+        return LedgerKeys(self.ledger)
 
 
 def key_of(bank, token):
@@ -205,16 +204,16 @@ def test_creations_and_revocations_at_once_lose_nothing(replicas):
 def test_a_key_that_the_database_alone_wrote_opens_nothing(tmp_path):
     """Whoever can write the rows, but has no keyring, changes a copy of a key."""
     with opened(tmp_path / "l.sqlite") as ledger:
-        keys = LedgerKeys(ledger, "bank")
+        keys = LedgerKeys(ledger)
         token = keys.add(["decide"], "shop", by="Ada")
         info = ledger.key_events()[0].info
         forged = dict(info, sha256=hashlib.sha256(b"eh_forged").hexdigest())
         wider = dict(info, scopes=["admin", "decide"])
-        ledger.change_keys(lambda _: [("key_created", "bank", "", f) for f in (forged, wider)])
+        ledger.change_keys(lambda _: [("key_created", "", f) for f in (forged, wider)])
         keys.refresh()
         assert keys.find("eh_forged") is None
         assert sorted(keys.find(token).scopes) == ["decide"]
-        assert [sorted(key.scopes) for key in LedgerKeys(ledger, "bank").all()] == [["decide"]]
+        assert [sorted(key.scopes) for key in LedgerKeys(ledger).all()] == [["decide"]]
         assert token not in str([event.info for event in ledger.key_events()])
 
 
@@ -225,7 +224,7 @@ def test_who_did_it_is_the_name_of_the_key(tmp_path):
     bank.post("/v1/shadow", {"product": "loan", "by": "the boss", "note": "a trial"}, token)
     bank.post("/v1/live", {"product": "loan"}, token)
     bank.post("/v1/overrides", {"key": "k1", "accept": False, "by": "the boss"}, token)
-    events = [(e.action, e.by, e.note) for e in bank.ledger.events("bank", "loan")]
+    events = [(e.action, e.by, e.note) for e in bank.ledger.events("loan")]
     assert events[-2:] == [("shadow", "Ada", "the boss: a trial"), ("live", "Ada", "")]
     bank.close()
 

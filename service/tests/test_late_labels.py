@@ -13,7 +13,6 @@ from evenhand_service import Product
 from evenhand_service.ledger import Ledger
 
 LOAN = Product(
-    "bank",
     "loan",
     ("score",),
     hypotheses="thresholds",

@@ -49,7 +49,6 @@ rate = 1e6
 burst = 1e6
 
 [[product]]
-tenant = "bank"
 name = "loan"
 class = "estimator"
 model = "{model}"
@@ -63,7 +62,7 @@ NAMES = tuple(COLUMNS)
 def product(**more):
     settled = {"model": "service.tests.own_pipeline:pipeline", "columns": COLUMNS} | more
     return Product(
-        "bank", "loan", NAMES, hypotheses="estimator", limit=0.3, groups=("a", "b"), seed=3,
+        "loan", NAMES, hypotheses="estimator", limit=0.3, groups=("a", "b"), seed=3,
         **settled,
     )  # fmt: skip
 
@@ -200,7 +199,7 @@ def test_a_pipeline_is_served_certified_explained_and_the_same_after_a_restart(t
         ) as ledger:  # fmt: skip
             (loan,) = load_settings(folder / "service.toml").products
             policy = Trainer(ledger, loan, "another").close().id
-            issued = ledger.certificates("bank", "loan")[-1].document
+            issued = ledger.certificates("loan")[-1].document
         after.append((policy, issued, [(a["accept"], a["propensity"]) for a in answers]))
     assert after[0] == after[1]
     with Ledger.open(
@@ -208,7 +207,7 @@ def test_a_pipeline_is_served_certified_explained_and_the_same_after_a_restart(t
         clock=lambda: 4e9,
     ) as ledger:  # fmt: skip
         assert verify(ledger, deep=True).problems == ()
-        documents = [p.document for p in ledger.policies("bank", "loan")]
+        documents = [p.document for p in ledger.policies("loan")]
         models = ledger.models(*documents)
         assert models
         assert '"data"' not in json.dumps(documents)
@@ -222,7 +221,7 @@ class Own(Bank):
         self.ledger = Ledger.open(
             path, keyring=KEYRING, clock=self.clock, windows=WindowPlan(30 * 86400.0), render=render
         )
-        self.product, self.keys = product, LedgerKeys(self.ledger, product.tenant)
+        self.product, self.keys = product, LedgerKeys(self.ledger)
         settings = Settings(products=(product,), rate=1e6, burst=1e6, train_every=3600.0)
         self.app = create_app(self.ledger, settings, self.keys)
         self._begin()
@@ -426,7 +425,7 @@ def test_settings_of_a_model_and_its_columns(tmp_path):
     assert read.features == NAMES
     assert read.schema == product().schema
     assert read.width == 13
-    plain = Product("bank", "loan", ("score",))
+    plain = Product("loan", ("score",))
     assert plain.promise.keys().isdisjoint({"columns", "model", "trusted"})
     for more, words in {
         ("columns", "nobody"): "describes 'nobody', which is no feature",
@@ -437,10 +436,10 @@ def test_settings_of_a_model_and_its_columns(tmp_path):
         with pytest.raises(InvalidInput, match=words):
             product(columns=COLUMNS | wrong)
     with pytest.raises(InvalidInput, match="belongs to the class estimator"):
-        Product("bank", "loan", ("score",), model="a:b")
+        Product("loan", ("score",), model="a:b")
     with pytest.raises(InvalidInput, match="stumps"):
-        Product("bank", "loan", NAMES, columns=COLUMNS)  # stumps look at plain numbers
-    flag = Product("bank", "loan", ("score", "member"), columns={"member": {"kind": "boolean"}})
+        Product("loan", NAMES, columns=COLUMNS)  # stumps look at plain numbers
+    flag = Product("loan", ("score", "member"), columns={"member": {"kind": "boolean"}})
     assert encoded(flag, {"member": True, "score": 2.0}) == [2.0, 1.0]
 
 

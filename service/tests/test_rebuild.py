@@ -20,17 +20,12 @@ from evenhand_service.trainer import Closing, append_rows
 
 PRODUCTS = {
     "thresholds": LOAN,
-    "stumps": Product(
-        "bank", "loan", ("score", "income"), limit=0.3, groups=("north", "south"), seed=4
-    ),
-    "linear": Product(
-        "bank", "loan", ("score",), hypotheses="linear", limit=0.3, maturity_days=2, seed=5
-    ),
+    "stumps": Product("loan", ("score", "income"), limit=0.3, groups=("north", "south"), seed=4),
+    "linear": Product("loan", ("score",), hypotheses="linear", limit=0.3, maturity_days=2, seed=5),
     "both": Product(
-        "bank", "loan", ("score",), hypotheses="thresholds", rates=("fpr", "fnr"), limit=0.4, seed=6
+        "loan", ("score",), hypotheses="thresholds", rates=("fpr", "fnr"), limit=0.4, seed=6
     ),
     "frozen": Product(
-        "bank",
         "loan",
         ("score",),
         hypotheses="thresholds",
@@ -39,9 +34,7 @@ PRODUCTS = {
         audit_budget=150,
         seed=7,
     ),
-    "decide": Product(
-        "bank", "loan", ("score",), group_use="decide", groups=("north", "south"), limit=0.3
-    ),
+    "decide": Product("loan", ("score",), group_use="decide", groups=("north", "south"), limit=0.3),
 }
 
 
@@ -118,7 +111,7 @@ def test_learning_again_from_those_who_are_left_is_another_life(tmp_path):
     for policy in lineage[1:]:
         closing = Closing(**policy.info["closing"])
         rows = shop.ledger.history(
-            *shop.names, after=seen.closed, upto=closing.upto, maturity=LOAN.maturity
+            shop.product.name, after=seen.closed, upto=closing.upto, maturity=LOAN.maturity
         )
         stepped(learner, rows, ids, closing, published=policy_from_json(policy.document))
         seen = closing
@@ -148,7 +141,7 @@ def test_without_erasures_an_auditor_replays_every_closing_from_the_first_row(tm
         closing = Closing(**policy.info["closing"])
         rows = list(
             shop.ledger.history(
-                *shop.names, after=seen.closed, upto=closing.upto, maturity=LOAN.maturity
+                shop.product.name, after=seen.closed, upto=closing.upto, maturity=LOAN.maturity
             )
         )
         stepped(learner, rows, ids, closing)
@@ -320,7 +313,7 @@ def test_a_history_that_leaves_somebody_out_is_not_learned_from(tmp_path, monkey
         monkeypatch.setattr(
             Ledger, "history", lambda self, *a, kept=kept, **k: filter(kept, history(self, *a, **k))
         )
-        if all(kept(row) for row in history(shop.ledger, *shop.names)):
+        if all(kept(row) for row in history(shop.ledger, shop.product.name)):
             continue
         with pytest.raises(Damaged, match="looks at everybody"):
             shop.trainer.close()
@@ -332,7 +325,7 @@ def test_a_history_that_leaves_somebody_out_is_not_learned_from(tmp_path, monkey
 def test_a_decision_of_a_policy_outside_the_lineage_is_damage(tmp_path):
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=6)
     shop.arrive(5)
-    rows = list(shop.ledger.history(*shop.names))
+    rows = list(shop.ledger.history(shop.product.name))
     lineage = {p.epoch: p.id for p in shop.lineage}
     rounds = Rounds()
     append_rows(rounds, rows, lineage, columns=1, maturity=None)
@@ -350,7 +343,7 @@ def test_an_erased_person_keeps_the_place_in_the_block(tmp_path):
     shop.tell(keys, lambda key: Label(1))
     shop.overrule(keys[:1])
     shop.erase(keys[1:2])
-    rows = list(shop.ledger.history(*shop.names, maturity=LOAN.maturity))
+    rows = list(shop.ledger.history(shop.product.name, maturity=LOAN.maturity))
     rounds = Rounds()
     lineage = {p.epoch: p.id for p in shop.lineage}
     append_rows(rounds, rows, lineage, columns=1, maturity=LOAN.maturity)

@@ -58,7 +58,7 @@ def test_a_hundred_identical_requests_at_once_draw_once(bank):
             pool.map(lambda _: bank.post("/v1/decisions", application()).content, range(100))
         )
     assert len(set(found)) == 1
-    assert bank.ledger.counts("bank", "loan").decisions == 2
+    assert bank.ledger.counts("loan").decisions == 2
 
 
 def test_a_batch_answers_in_order_and_refuses_one_by_one(bank):
@@ -72,19 +72,19 @@ def test_a_batch_answers_in_order_and_refuses_one_by_one(bank):
     found = bank.post("/v1/decisions/batch", {"decisions": asked}).json()["decisions"]
     assert [one.get("status", 200) for one in found] == [200, 409, 422, 200]
     assert [one.get("key") for one in found] == ["a", None, None, "d"]
-    assert bank.ledger.counts("bank", "loan").decisions == 3
+    assert bank.ledger.counts("loan").decisions == 3
 
 
 def test_every_probability_recomputes_from_its_policy_and_the_chain_verifies(bank):
     bank.arrive(120, seed=1)
-    assert recompute(bank.ledger, "bank", "loan") == 120
+    assert recompute(bank.ledger, "loan") == 120
     assert verify(bank.ledger, deep=True).ok
 
 
 def test_a_person_who_comes_back_inside_the_window_meets_the_same_coin(bank):
     for key in ("a", "b"):
         bank.post("/v1/decisions", application(key, person="p"))
-    drawn = [bank.ledger.find("bank", key).drawn for key in ("a", "b")]
+    drawn = [bank.ledger.find(key).drawn for key in ("a", "b")]
     assert drawn[0].u == drawn[1].u
     assert [d.usable for d in drawn] == [True, False]
 
@@ -93,11 +93,11 @@ def test_a_restart_finds_the_same_answers(tmp_path):
     path = tmp_path / "ledger.sqlite"
     bank = Bank(path)
     first = bank.post("/v1/decisions", application()).content
-    policies = [p.id for p in bank.ledger.policies("bank", "loan")]
+    policies = [p.id for p in bank.ledger.policies("loan")]
     bank.close()
     again = Bank(path, bank.clock)
     assert again.post("/v1/decisions", application()).content == first
-    assert [p.id for p in again.ledger.policies("bank", "loan")] == policies
+    assert [p.id for p in again.ledger.policies("loan")] == policies
     again.close()
 
 
@@ -122,7 +122,7 @@ def test_an_outcome_is_recorded_once(bank):
     bank.post("/v1/decisions", application())
     found = [bank.post("/v1/outcomes", {"key": "k1", "label": 1}).json() for _ in range(3)]
     assert [one["result"] for one in found] == ["recorded", "repeated", "repeated"]
-    assert bank.ledger.counts("bank", "loan").resolved == 1
+    assert bank.ledger.counts("loan").resolved == 1
 
 
 def test_a_contradiction_is_kept_and_settled_by_an_operator(bank):
@@ -139,8 +139,8 @@ def test_a_rejected_person_has_no_outcome(bank, rejected):
     refused = bank.post("/v1/outcomes", {"key": rejected, "label": 1})
     assert refused.status_code == 409
     assert refused.json()["requirement"] == "labels exist for accepted people alone"
-    assert bank.ledger.counts("bank", "loan").quarantined == 1
-    assert all(row.label == 0 for row in bank.ledger.history("bank", "loan", usable_only=False))
+    assert bank.ledger.counts("loan").quarantined == 1
+    assert all(row.label == 0 for row in bank.ledger.history("loan", usable_only=False))
 
 
 def test_an_overruled_decision_stays_as_drawn_and_loses_its_label(bank):
@@ -152,15 +152,15 @@ def test_an_overruled_decision_stays_as_drawn_and_loses_its_label(bank):
         "resolved",
         False,
     )
-    assert [row.label for row in bank.ledger.history("bank", "loan")] == [1]
+    assert [row.label for row in bank.ledger.history("loan")] == [1]
     found = bank.post(
         "/v1/overrides", {"key": "k1", "accept": False, "by": "officer", "note": "fraud"}
     ).json()
     assert (found["status"], found["overruled"]) == ("overruled", True)
-    assert [
-        (row.accept, row.label, row.overruled) for row in bank.ledger.history("bank", "loan")
-    ] == [(True, 0, True)]
-    assert bank.ledger.counts("bank", "loan").usable == 1
+    assert [(row.accept, row.label, row.overruled) for row in bank.ledger.history("loan")] == [
+        (True, 0, True)
+    ]
+    assert bank.ledger.counts("loan").usable == 1
 
 
 def test_a_rejection_that_people_overrule_stays_a_rejection(bank, rejected):
@@ -174,7 +174,7 @@ def test_a_rejection_that_people_overrule_stays_a_rejection(bank, rejected):
 def test_a_late_group_is_recorded(bank):
     bank.post("/v1/decisions", application())
     assert bank.post("/v1/groups", {"key": "k1", "group": "south"}).json()["result"] == "recorded"
-    assert next(iter(bank.ledger.history("bank", "loan"))).group == "south"
+    assert next(iter(bank.ledger.history("loan"))).group == "south"
 
 
 def test_a_batch_tells_which_were_refused(bank, rejected):
@@ -185,7 +185,7 @@ def test_a_batch_tells_which_were_refused(bank, rejected):
 
 
 def test_a_plan_needs_a_policy_that_a_trainer_published(bank, monkeypatch):
-    by_hand = [replace(one, info={}) for one in bank.ledger.policies("bank", "loan")]
+    by_hand = [replace(one, info={}) for one in bank.ledger.policies("loan")]
     monkeypatch.setattr(bank.service.ledger, "policies", lambda *_: by_hand)
     refused = bank.get("/v1/plan?product=loan")
     assert refused.status_code == 404

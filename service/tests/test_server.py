@@ -45,11 +45,11 @@ def settings(tmp_path):
 
 def test_the_first_start_makes_what_is_missing_and_the_next_finds_it(settings):
     with open_ledger(settings, lambda: 1e9) as ledger:
-        keys, token = open_keys(ledger, settings)
+        keys, token = open_keys(ledger)
         assert set(keys.find(token).scopes) == set(SCOPES)
         public_key = ledger.keyring.public_key
     with open_ledger(settings, lambda: 1e9) as ledger:
-        again, none = open_keys(ledger, settings)
+        again, none = open_keys(ledger)
         assert none is None
         assert again.find(token) is not None
         assert open_keyring(settings).public_key == public_key
@@ -156,8 +156,8 @@ def test_a_kill_is_not_taken_back_by_an_older_head(kind, tmp_path, request):
         head = intruder.all("SELECT * FROM head")[0]
         names = [column.name for column in HEAD.columns]
         intruder.done()
-        ledger.operate("bank", "loan", "kill", "op", policy=policy)
-        assert ledger.active("bank", "loan").mode == "killed"
+        ledger.operate("loan", "kill", "op", policy=policy)
+        assert ledger.active("loan").mode == "killed"
     intruder = Intruder(where)
     intruder.unguard()
     for table in KINDS.values():

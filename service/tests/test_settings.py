@@ -15,7 +15,7 @@ from evenhand_service import Product, Settings, load_settings
         ("nope", "no TOML"),
         ("[service]\n", "at least one product"),
         ("[other]\n", "unknown part"),
-        ('[[product]]\ntenant="t"\nname="p"\nfeatures=["a"]\nlimit=7\n', "limit is 7"),
+        ('[[product]]\nname="p"\nfeatures=["a"]\nlimit=7\n', "limit is 7"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(tmp_path, text, message):
@@ -25,7 +25,7 @@ def test_settings_that_cannot_be_are_refused(tmp_path, text, message):
         load_settings(path)
 
 
-LOAN = {"tenant": "bank", "name": "loan", "features": ("score",)}
+LOAN = {"name": "loan", "features": ("score",)}
 
 
 def test_fingerprints_are_those_of_the_promise_however_it_is_written():
@@ -49,7 +49,7 @@ def test_fingerprints_are_those_of_the_promise_however_it_is_written():
         ({"hypotheses": "forest"}, "class is 'forest'"),
         ({"hypotheses": "thresholds", "score": "income"}, "score is 'income'"),
         ({"nonsense": 1}, "unknown setting 'nonsense'; it knows audit_budget"),
-        ({"tenant": None}, "tenant of .* is None"),
+        ({"name": None}, "name of .* is None"),
     ],
 )
 def test_products_that_cannot_be_are_refused(changed, message):
@@ -74,14 +74,14 @@ def test_limits_that_cannot_be_are_refused(changed, message):
 
 def test_what_is_missing_is_named():
     with pytest.raises(InvalidInput, match="lacks the setting 'features'"):
-        Product("bank", "loan")
+        Product("loan")
 
 
 def test_files_lie_beside_the_settings_and_a_database_has_a_url(tmp_path):
     path = tmp_path / "service.toml"
     path.write_text(
         '[service]\nledger = "postgresql://db/x"\nallowed_hosts = ["a.org"]\n'
-        '[[product]]\ntenant = "t"\nname = "p"\nfeatures = ["a", "b"]\n'
+        '[[product]]\nname = "p"\nfeatures = ["a", "b"]\n'
         'class = "linear"\nlimit = 1\n'
     )
     settings = load_settings(path)
@@ -119,7 +119,7 @@ def test_an_impossible_setting_is_refused_by_name_value_law_and_way_out(name, va
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("tenant", ""), ("name", "a\nb"), ("name", "x" * 201), ("features", ["", "a"])],
+    [("name", ""), ("name", "a\nb"), ("name", "x" * 201), ("features", ["", "a"])],
 )
 def test_names_are_names(name, value):
     with pytest.raises(InvalidInput, match=f"{name} of .*printable text"):

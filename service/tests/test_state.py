@@ -7,7 +7,7 @@ from service.tests.bank import CARD, DAY, LOAN
 
 def test_every_product_begins_with_a_policy_and_two_constants(bank):
     for product in (LOAN, CARD):
-        policies = bank.ledger.policies(product.tenant, product.name)
+        policies = bank.ledger.policies(product.name)
         constants = {p.info["constant"] for p in policies if not p.in_lineage}
         assert constants == {"accept", "reject"}
         assert [p.epoch for p in policies if p.in_lineage] == [1]

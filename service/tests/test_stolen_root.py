@@ -49,9 +49,9 @@ def rotated(where):
     with opened() as ledger:
         policy = published(ledger)
         decided(ledger, policy, range(5))
-        old = LedgerKeys(ledger, "bank").add(["audit"], "old", by="op")
+        old = LedgerKeys(ledger).add(["audit"], "old", by="op")
         ledger.rotate_root("op")
-        new = LedgerKeys(ledger, "bank").add(["audit"], "new", by="op")
+        new = LedgerKeys(ledger).add(["audit"], "new", by="op")
         decided(ledger, policy, range(5, 8))
         clock.now += 31 * DAY
         decided(ledger, policy, range(8, 10))
@@ -66,18 +66,18 @@ def forged_key(where, *, seq=None):
     digest = hashlib.sha256(token.encode()).hexdigest()
     scopes = ["admin", "audit", "decide"]
     ends = 1e12
-    parts = (digest, "bank", "thief", repr(ends), "", repr(0.0), *scopes)
+    parts = (digest, "thief", repr(ends), "", repr(0.0), *scopes)
     seal = STOLEN.digest("api key", *parts).hex()
     info = {"id": digest[:12], "sha256": digest, "name": "thief", "scopes": scopes, "ends": ends}
     info["seal"] = seal
     intruder = Intruder(where)
     end, at, previous = intruder.run("SELECT seq, at, hash FROM head").fetchone()
     seq = end + 1 if seq is None else seq
-    names = {"tenant": "bank", "product": None, "action": "key_created", "by": "op"}
+    names = {"product": None, "action": "key_created", "by": "op"}
     body = canonical(names | {"note": "", "policy": None, "info": info})
-    row = (seq, at, "key_created", "bank", body, link(bytes(previous), seq, "event", at, body))
-    columns = "seq, at, action, tenant, body, hash"
-    intruder.run(f"INSERT INTO events ({columns}) VALUES (?, ?, ?, ?, ?, ?)", *row)
+    row = (seq, at, "key_created", body, link(bytes(previous), seq, "event", at, body))
+    columns = "seq, at, action, body, hash"
+    intruder.run(f"INSERT INTO events ({columns}) VALUES (?, ?, ?, ?, ?)", *row)
     intruder.run('UPDATE head SET "keys" = ?', seq)
     intruder.connection.commit()
     intruder.connection.close()
@@ -87,7 +87,7 @@ def forged_key(where, *, seq=None):
 def test_keys_and_sessions_of_both_sides_open_and_a_forged_key_does_not(rotated, where):
     opened, _, old, new = rotated
     with opened() as ledger:
-        keys = LedgerKeys(ledger, "bank")
+        keys = LedgerKeys(ledger)
         assert [keys.find(token).name for token in (old, new)] == ["old", "new"]
         sessions = Sessions(keys, ledger)
         assert sessions.is_open(sessions.begin(new))
@@ -98,7 +98,7 @@ def test_keys_and_sessions_of_both_sides_open_and_a_forged_key_does_not(rotated,
         assert sessions.is_open(".".join((*parts, genuine)))  # the control
     token = forged_key(where)
     with opened() as ledger:
-        keys = LedgerKeys(ledger, "bank")
+        keys = LedgerKeys(ledger)
         assert keys.find(token) is None
         assert keys.find(new) is not None
         assert not verify(ledger).ok
@@ -109,7 +109,7 @@ def test_a_key_that_is_slipped_in_before_the_rotation_is_seen(rotated, where):
     forged_key(where, seq=3)  # row 3 of the chain is in another table
     with opened() as ledger:
         with pytest.raises(Damaged, match="not those that the root of that row has sealed"):
-            LedgerKeys(ledger, "bank")
+            LedgerKeys(ledger)
         assert not verify(ledger).ok
 
 
@@ -119,7 +119,7 @@ def test_before_a_rotation_the_same_forgery_opens(where):
         published(ledger)
     token = forged_key(where)
     with Ledger.open(where, keyring=STOLEN, clock=Clock(), windows=WindowPlan(30 * DAY)) as ledger:
-        assert LedgerKeys(ledger, "bank").find(token).name == "thief"
+        assert LedgerKeys(ledger).find(token).name == "thief"
 
 
 def test_what_a_stolen_root_still_opens_and_what_it_does_not(rotated, where):
@@ -130,7 +130,7 @@ def test_what_a_stolen_root_still_opens_and_what_it_does_not(rotated, where):
     wrapped = {
         lookup: bytes(intruder.run("SELECT key FROM people WHERE lookup = ?", lookup).fetchone()[0])
         for number in (0, 5)
-        for lookup in [person_digest(STOLEN, "bank", f"p{number}")]  # known or not: they can tell
+        for lookup in [person_digest(STOLEN, f"p{number}")]  # known or not: they can tell
     }
     intruder.connection.close()
     for whose, key in wrapped.items():  # of before and after: all were wrapped anew

@@ -48,7 +48,6 @@ def test_the_service_certifies_a_class_and_a_rate_of_another_package(tmp_path, m
     monkeypatch.setitem(CLASSES.own, "ten-stored-cuts", TenStoredCuts)
     monkeypatch.setitem(HYPOTHESES.own, "stranger's cut", lambda data: StoredCut(data["at"]))
     product = Product(
-        "bank",
         "loan",
         ("score",),
         hypotheses="ten-stored-cuts",
@@ -63,8 +62,8 @@ def test_the_service_certifies_a_class_and_a_rate_of_another_package(tmp_path, m
                 shop.repay(shop.arrive(300))
                 shop.close()
             return (
-                shop.ledger.certificates("bank", "loan")[-1].document,
-                shop.ledger.policies("bank", "loan")[-1].document,
+                shop.ledger.certificates("loan")[-1].document,
+                shop.ledger.policies("loan")[-1].document,
             )
         finally:
             shop.shut()
@@ -75,4 +74,4 @@ def test_the_service_certifies_a_class_and_a_rate_of_another_package(tmp_path, m
     assert [rate.symbol for rate in product.learner().rates] == ["RGR"]
     assert any(isinstance(rule, StoredCut) for rule in policy_from_json(policy).hypotheses)
     with pytest.raises(InvalidInput, match=r"'no such'.*ten-stored-cuts"):
-        Product("bank", "loan", ("score",), hypotheses="no such")
+        Product("loan", ("score",), hypotheses="no such")

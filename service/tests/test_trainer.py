@@ -26,17 +26,17 @@ def test_a_life_is_learned_from_the_ledger_and_certified(bank):
     assert [p.parent for p in published[1:]] == [p.id for p in published[:-1]]
     assert published[0].info["learned_weight"] == 0.0
     assert max(p.info["learned_weight"] for p in published) > 0.0
-    for row in bank.ledger.certificates("bank", "loan"):
+    for row in bank.ledger.certificates("loan"):
         certificate = Certificate.from_json(row.document)
         assert certificate.status == "certified"
         assert certificate.limit == LOAN.limit
-    assert recompute(bank.ledger, "bank", "loan") == bank.ledger.counts("bank", "loan").decisions
+    assert recompute(bank.ledger, "loan") == bank.ledger.counts("loan").decisions
 
 
 def test_the_library_with_the_ledger_s_coins_lives_the_same_life(bank):
     live(bank, 7)
     played, different = played_by_the_library(bank.ledger)
-    certificates = {row.epoch: row.document for row in bank.ledger.certificates("bank", "loan")}
+    certificates = {row.epoch: row.document for row in bank.ledger.certificates("loan")}
     published = {
         policy.epoch: (policy.document, certificates[policy.epoch]) for policy in closings(bank)
     }
@@ -147,7 +147,7 @@ def test_two_epochs_in_one_closing_are_judged_by_the_bets_of_their_openings(tmp_
     by later coins, change nothing that is certified: the bets of both epochs were fixed before
     their coins.
     """
-    product = Product("bank", "loan", ("score",), hypotheses="thresholds", limit=0.3, seed=6)
+    product = Product("loan", ("score",), hypotheses="thresholds", limit=0.3, seed=6)
     ends = []
     for erased in (False, True):
         shop = Shop(tmp_path / f"{erased}.sqlite", product, seed=3)

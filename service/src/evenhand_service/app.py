@@ -57,12 +57,12 @@ def create_app(
     >>> from evenhand_service.ledger import Keyring
     >>> from evenhand_service import Product, render
     >>> place = Path(tempfile.mkdtemp()) / "ledger.sqlite"
-    >>> settings = Settings((Product("bank", "loan", ("score",)),))
+    >>> settings = Settings((Product("loan", ("score",)),))
     >>> asked = {"key": "k1", "person": "p1", "product": "loan", "features": [612.0]}
     >>> with Ledger.open(
     ...     place, keyring=Keyring.generate(), clock=lambda: 1e9, render=render
     ... ) as ledger:
-    ...     keys = LedgerKeys(ledger, settings.institution)
+    ...     keys = LedgerKeys(ledger)
     ...     headers = {"Authorization": "Bearer " + keys.add(["decide"])}
     ...     app = create_app(ledger, settings, keys)
     ...     with TestClient(app, base_url="http://localhost", headers=headers) as client:
@@ -100,7 +100,7 @@ async def running(service: Service, train: bool) -> AsyncIterator[None]:
     products = settings.products if train else ()
     trainings = {f"training product {p.name}": partial(service.train, p) for p in products}
     looking = {"looking at the ledger": service.decider.keep_up}
-    counting = {f"counting {p}": counts.refresh for (_, p), counts in service.counts.items()}
+    counting = {f"counting {p}": counts.refresh for p, counts in service.counts.items()}
     often = min(settings.train_every, settings.refresh_limit / 3)
     # apart, because a training may take longer than the limit
     tasks = [

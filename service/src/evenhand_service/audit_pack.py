@@ -23,7 +23,7 @@ from evenhand_service.ledger.standalone_verifier import tables_of
 from evenhand_service.settings import Product
 
 DRAW_LAW = (
-    "U = first 53 bits of HMAC-SHA256(secret of the window, tenant | person | product | window); "
+    "U = first 53 bits of HMAC-SHA256(secret of the window, person | product | window); "
     "accept iff U < acceptance; audit iff U < audit_weight"
 )
 PARQUET_FACTS = (
@@ -86,7 +86,7 @@ def pack(
         head = ledger.signed_head() if secrets else ledger.sign_head(found.head)
         upto = head.head.seq
         every = ledger.history(
-            *product.names, upto=upto, usable_only=False, maturity=product.maturity
+            product.name, upto=upto, usable_only=False, maturity=product.maturity
         )
         rows = [row for row in every if period.holds(row.at)]
         decisions = len(rows)
@@ -94,7 +94,7 @@ def pack(
         for name, text in tables_of(rows).items():
             _write_text(target / name, text)
         windows = [{**asdict(one), "revealed": one.name in secrets} for one in ledger.windows()]
-        events = [e for e in ledger.events(*product.names) if period.holds(e.at) and e.seq <= upto]
+        events = [e for e in ledger.events(product.name) if period.holds(e.at) and e.seq <= upto]
         documents = {
             "head.json": head.to_json(),
             "policies.json": policies_json(ledger, product),
@@ -109,7 +109,7 @@ def pack(
         _write_json(target / name, document)
     _write_text(target / "verifier.py", Path(standalone_verifier.__file__).read_text("utf-8"))
     readme = (Path(__file__).parent / "pages" / "pack-readme.md").read_text(encoding="utf-8")
-    names: Json = {"product": product.name, "tenant": product.tenant}
+    names: Json = {"product": product.name}
     _write_text(
         target / "README.md", readme.format(**names, decisions=decisions, as_drawn=AS_DRAWN)
     )
@@ -149,14 +149,14 @@ def policies_json(ledger: Ledger, product: Product) -> list[Json]:
             "row": policy.seq,
             "words": stored_mixture(ledger, policy, product.trusted).describe(product.slots),
         }
-        for policy in ledger.policies(*product.names)
+        for policy in ledger.policies(product.name)
     ]
 
 
 def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
-    policies = ledger.policies(*product.names)
+    policies = ledger.policies(product.name)
     lineage = {policy.epoch: policy for policy in policies if policy.in_lineage}
-    rows = ledger.certificates(*product.names)
+    rows = ledger.certificates(product.name)
     certificates = [asdict(row) for row in rows if period.holds(row.at)]
     last = max(lineage, default=None)
     return {

@@ -189,15 +189,15 @@ class DashboardData:
 def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) -> DashboardData:
     """Read the ledger once."""
     ledger = decider.ledger
-    names = product.names
+    name = product.name
     counts.refresh()
     in_force = decider.active(product)
-    certificates = ledger.certificates(*names)
+    certificates = ledger.certificates(name)
     rows = {row.epoch: row for row in certificates}
     issued = rows.get(in_force.policy.epoch)
     certificate = None if issued is None else Certificate.from_json(issued.document)
-    policies = ledger.policies(*names)
-    events = ledger.events(*names)
+    policies = ledger.policies(name)
+    events = ledger.events(name)
     lineage = [policy for policy in policies if policy.in_lineage]
     newest = lineage[-1].info if lineage else {}
     shown = {str(plain_label(group)) for group in counts.shown}
@@ -207,7 +207,7 @@ def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) ->
         active=in_force,
         certificate=certificate,
         gaps=tuple(g.describe() for g in gaps if {str(g.group), str(g.reference)} <= shown),
-        counts=ledger.counts(*names),
+        counts=ledger.counts(name),
         overruled=counts.overruled_lines(counts.shown),
         groups=tuple(GroupLine(str(g), counts.people[g], counts.accepted[g]) for g in counts.shown),
         hidden=any(0 < n < SMALLEST_GROUP for g, n in counts.people.items() if g is not None),
@@ -397,7 +397,7 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
     product = visitor.product
     if product is None:
         return _redirect("/dashboard/login")
-    counts = service.counts[product.names]
+    counts = service.counts[product.name]
     data = await visitor.look(read_dashboard, service.decider, product, counts)
     first, last = (data.history[0].at, data.history[-1].at) if data.history else (0.0, 0.0)
     last = max([last, *(one.at for one in data.deciding)])
@@ -426,7 +426,7 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
         return _redirect("/dashboard/login")
     asked = request.query_params
     chosen = {name: asked[name][:200] for name in FILTERS if asked.get(name)}
-    policies = await visitor.look(service.ledger.policies, *product.names)
+    policies = await visitor.look(service.ledger.policies, product.name)
     refused = None
     listed = None
     try:
@@ -438,9 +438,7 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
                 raise Invalid(f"{text[:40]!r} is no row.", hint=begin)
         before, after = (None if text is None else int(text) for text in borders)
         listed = await visitor.look(
-            lambda: list_decisions(
-                service.ledger, *product.names, wanted, before=before, after=after
-            )
+            lambda: list_decisions(service.ledger, product.name, wanted, before=before, after=after)
         )
     except EvenhandError as refusal:
         refused = str(refusal)
@@ -501,7 +499,7 @@ async def decision(request: Request, visitor: Visiting) -> Response:
     explained = None
     refused = None
     try:
-        explained = await visitor.look(explain, service.decider, product.tenant, key)
+        explained = await visitor.look(explain, service.decider, key)
     except EvenhandError as refusal:
         refused = str(refusal)
     return visitor.page(

@@ -84,7 +84,7 @@ def render(drawn: Drawn) -> bytes:
 
     Examples
     --------
-    >>> drawn = Drawn(7, 1.5, "bank", "k1", "p1", "loan", "w0", 0.25, 0.5, True, "ab", 2, 0.1,
+    >>> drawn = Drawn(7, 1.5, "k1", "p1", "loan", "w0", 0.25, 0.5, True, "ab", 2, 0.1,
     ...               False, True, "live")
     >>> print(render(drawn).decode())
     {"accept":true,"act":true,"at":1.5,...,"propensity":0.5,"row":7,"window":"w0"}
@@ -156,11 +156,11 @@ _MIXTURES: dict[str, Mixture] = {}
 
 def certified_policies(ledger: Ledger, product: Product) -> list[str]:
     """The ids of the policies that were certified, oldest first."""
-    rows = ledger.certificates(*product.names)
+    rows = ledger.certificates(product.name)
     status = {row.epoch: row.document.get("status") for row in rows}
     certified = (
         policy.id
-        for policy in ledger.policies(*product.names)
+        for policy in ledger.policies(product.name)
         if policy.in_lineage and status.get(policy.epoch) == "certified"
     )
     return list(dict.fromkeys(certified))
@@ -274,8 +274,8 @@ class Decider:
         self.ledger = ledger
         self.keys = keys
         self.refresh_limit = refresh_limit
-        self.products = {product.names: product for product in products}
-        self._active: dict[tuple[str, str], ActivePolicy] = {}
+        self.products = {product.name: product for product in products}
+        self._active: dict[str, ActivePolicy] = {}
         self._commits = GroupCommit(ledger)
         self._basis = Basis(-1, -1)
         self._looked = -math.inf
@@ -283,12 +283,12 @@ class Decider:
         self._turn = asyncio.Lock()
         self._next_look: asyncio.Task[None] | None = None
 
-    def product(self, tenant: str, name: str) -> Product:
+    def product(self, name: str) -> Product:
         """The product; NotFound names those that there are."""
-        if (tenant, name) not in self.products:
-            mine = ", ".join(sorted(name for _, name in self.products))
+        if name not in self.products:
+            mine = ", ".join(sorted(self.products))
             raise NotFound("there is no such product.", hint=f"the products are: {mine}.")
-        return self.products[tenant, name]
+        return self.products[name]
 
     # which policy is active
 
@@ -334,7 +334,7 @@ class Decider:
 
     def active(self, product: Product) -> ActivePolicy:
         """The policy that decides now."""
-        known = self._active.get((product.tenant, product.name))
+        known = self._active.get(product.name)
         return self.refresh(product) if known is None else known
 
     def refresh(self, product: Product) -> ActivePolicy:
@@ -343,14 +343,14 @@ class Decider:
         If that policy does not verify, the last certified one that does takes its place; else the
         constant of the settings.
         """
-        on_record = self.ledger.active(*product.names)
+        on_record = self.ledger.active(product.name)
         mode: Mode = "live" if on_record is None else on_record.mode
 
         def candidates() -> Iterator[tuple[PolicyRecord, Mode, str]]:
             if on_record is not None:
                 yield on_record.policy, mode, on_record.reason
             certified = certified_policies(self.ledger, product)
-            for policy in reversed(self.ledger.policies(*product.names)):
+            for policy in reversed(self.ledger.policies(product.name)):
                 if policy.in_lineage and policy.id in certified:
                     yield policy, mode, "fall-back: the newest policy does not verify"
             constant = self.constants(product)[product.fallback]
@@ -362,7 +362,7 @@ class Decider:
                     policy, self.ledger.keyring.public_key, self.ledger, product.trusted
                 )
                 active = ActivePolicy(policy, mixture, its_mode, reason)
-                self._active[product.names] = active
+                self._active[product.name] = active
                 return active
         raise Damaged(
             "not even the constant of the settings verifies.",
@@ -371,13 +371,13 @@ class Decider:
 
     def constants(self, product: Product) -> dict[str, PolicyRecord]:
         """The policies that accept and reject everybody, registered if they are not yet."""
-        registered = [p for p in self.ledger.policies(*product.names) if not p.in_lineage]
+        registered = [p for p in self.ledger.policies(product.name) if not p.in_lineage]
         known = {str(policy.info.get("constant")): policy for policy in registered}
         for constant, rule in (("accept", ACCEPT_ALL), ("reject", REJECT_ALL)):
             if constant not in known:
                 document = Mixture((rule,), (1.0,), product.group_use).to_json()
                 known[constant] = self.ledger.register(
-                    *product.names, document, {"constant": constant}
+                    product.name, document, {"constant": constant}
                 )
         return known
 
@@ -411,7 +411,7 @@ class Decider:
                 )
         else:
             policy = None
-        self.ledger.operate(*product.names, action, by, note, policy)
+        self.ledger.operate(product.name, action, by, note, policy)
         self.keep_up()
         return self.active(product)
 
@@ -419,7 +419,6 @@ class Decider:
 
     async def decide(
         self,
-        tenant: str,
         asked: Sequence[AnyDecisionRequest],
         still_allowed: Callable[[], None] = lambda: None,
     ) -> list[Answer | EvenhandError]:
@@ -441,11 +440,11 @@ class Decider:
         waiting: Sequence[int] = range(len(asked))
         for _ in range(TRIES):
             part = [asked[place] for place in waiting] if answers else asked
-            chosen = [self.products.get((tenant, name)) for name in {one.product for one in part}]
+            chosen = [self.products.get(name) for name in {one.product for one in part}]
             if any(product is not None and product.schema is not None for product in chosen):
-                prepared = await asyncio.to_thread(self.prepare, tenant, part)  # models take time
+                prepared = await asyncio.to_thread(self.prepare, part)  # models take time
             else:
-                prepared = self.prepare(tenant, part)
+                prepared = self.prepare(part)
             if all(isinstance(one, EvenhandError) for one in prepared):
                 await self.current()  # no transaction will ask
             still_allowed()
@@ -470,9 +469,7 @@ class Decider:
         answers = iter(found)
         return [one if isinstance(one, EvenhandError) else next(answers) for one in prepared]
 
-    def prepare(
-        self, tenant: str, asked: Sequence[AnyDecisionRequest]
-    ) -> list[DrawRequest | EvenhandError]:
+    def prepare(self, asked: Sequence[AnyDecisionRequest]) -> list[DrawRequest | EvenhandError]:
         """Each application with its terms, or why it is refused.
 
         The policy of a product is asked once about all people of the batch; the probability of
@@ -483,12 +480,12 @@ class Decider:
         places: dict[str, list[int]] = {}
         for place, one in enumerate(asked):
             try:
-                prepared.append(_application(self.product(tenant, one.product), one))
+                prepared.append(_application(self.product(one.product), one))
                 places.setdefault(one.product, []).append(place)
             except EvenhandError as refusal:
                 prepared.append(refusal)
         for name, rows in places.items():
-            product = self.products[tenant, name]
+            product = self.products[name]
             active = self.active(product)
             people = [prepared[row] for row in rows]
             features = np.array([person.features for person in people], dtype=np.float64)
@@ -499,7 +496,7 @@ class Decider:
             except EvenhandError as refusal:  # a model that cannot deal with somebody
                 if len(rows) > 1:  # one by one, so that nobody suffers for another
                     for row in rows:
-                        (prepared[row],) = self.prepare(tenant, [asked[row]])
+                        (prepared[row],) = self.prepare([asked[row]])
                 else:
                     prepared[rows[0]] = refusal
                 continue
@@ -526,7 +523,7 @@ def _application(product: Product, asked: AnyDecisionRequest) -> Application:
         and len(asked.features) == len(product.features)
     ):
         return Application.unchecked(
-            product.tenant, asked.key, asked.person, product.name, asked.features, asked.group
+            asked.key, asked.person, product.name, asked.features, asked.group
         )
     if product.group_use == "decide" and asked.group not in (product.groups or ()):
         raise Invalid(
@@ -547,9 +544,7 @@ def _application(product: Product, asked: AnyDecisionRequest) -> Application:
             hint="raise it in the settings.",
         )
     priced = None if prices is None else (prices.false_accept, prices.false_reject)
-    return Application(
-        product.tenant, asked.key, asked.person, asked.product, features, asked.group, priced
-    )
+    return Application(asked.key, asked.person, asked.product, features, asked.group, priced)
 
 
 _NUMBERS = frozenset({int, float})
@@ -577,7 +572,7 @@ def encoded(product: Product, given: Given) -> list[float]:
 
     Examples
     --------
-    >>> loan = Product("bank", "loan", ("score", "income"))
+    >>> loan = Product("loan", ("score", "income"))
     >>> encoded(loan, {"income": 30.5, "score": 2})
     [2.0, 30.5]
     >>> encoded(loan, {"income": "high", "score": 2})

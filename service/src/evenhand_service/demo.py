@@ -24,7 +24,6 @@ PEOPLE_PER_TICK = 40
 NEVER_TOLD = 0.01
 """The share of labels that never come."""
 PRODUCT = Product(
-    "demo-bank",
     "loan",
     ("score",),
     hypotheses="thresholds",

@@ -114,12 +114,12 @@ class Explanation:
         return asdict(self)
 
 
-def explain(decider: Decider, tenant: str, key: str) -> Explanation:
+def explain(decider: Decider, key: str) -> Explanation:
     """Explain a decision by its policy; NotFound, or Gone after an erasure."""
     ledger = decider.ledger
-    known = decider.ledger.explain(tenant, key)
+    known = decider.ledger.explain(key)
     drawn = known.drawn
-    product = decider.product(tenant, known.drawn.product)
+    product = decider.product(known.drawn.product)
     mixture = verified_mixture(
         ledger.policy(drawn.policy), ledger.keyring.public_key, ledger, product.trusted
     )
@@ -281,11 +281,11 @@ def _comparison(ledger: Ledger, product: Product, drawn: Drawn) -> FloatArray:
         border: int | None = drawn.seq
         while border is not None and len(people) < COMPARED:
             if later:
-                page = list_decisions(ledger, *product.names, after=border)
+                page = list_decisions(ledger, product.name, after=border)
                 rows = page.rows[::-1]
                 border = page.newer
             else:
-                page = list_decisions(ledger, *product.names, before=border)
+                page = list_decisions(ledger, product.name, before=border)
                 rows = page.rows
                 border = page.older
             people += [row.features for row in rows if row.features is not None]

@@ -52,7 +52,6 @@ class Key:
     """
 
     id: str
-    tenant: str
     scopes: frozenset[Scope]
     sha256: str
     name: str = ""
@@ -80,13 +79,13 @@ def _days(what: str, days: float, least: float = 0.0) -> float:
     return days * DAY
 
 
-def _new_key(tenant: str, scopes: Iterable[str], name: str, ends: float) -> tuple[str, Key]:
+def _new_key(scopes: Iterable[str], name: str, ends: float) -> tuple[str, Key]:
     """A token, and what is stored of it."""
     if name:
         require_name("the name of a key", name)
     token = PREFIX + secrets.token_urlsafe(32)
     digest = _digest(token)
-    return token, Key(digest[:12], tenant, _checked_scopes(scopes), digest, name, ends)
+    return token, Key(digest[:12], _checked_scopes(scopes), digest, name, ends)
 
 
 class LedgerKeys:
@@ -100,8 +99,6 @@ class LedgerKeys:
     ----------
     ledger : Ledger
         The ledger.
-    institution : str
-        Whose keys they are.
 
     Examples
     --------
@@ -111,15 +108,14 @@ class LedgerKeys:
     ...     tempfile.TemporaryDirectory() as folder,
     ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
     ... ):
-    ...     keys = LedgerKeys(ledger, "bank")
+    ...     keys = LedgerKeys(ledger)
     ...     key = keys.find(keys.add(["decide"], "web shop", by="Ada"))
     ...     keys.revoke(key.id, by="Ada"), [e.action for e in ledger.key_events()]
     (True, ['key_created', 'key_revoked'])
     """
 
-    def __init__(self, ledger: Ledger, institution: str) -> None:
-        require_name("tenant", institution)
-        self._institution = institution
+    def __init__(self, ledger: Ledger) -> None:
+
         self._lock = threading.Lock()
         self._keys: dict[str, Key] = {}
         self._ledger = ledger
@@ -248,7 +244,7 @@ class LedgerKeys:
             If there is no scope, or an unknown one, or the end is none.
         """
         ends = self._ledger.clock() + _days("the life of a key", days, least=1 / 24)
-        token, key = _new_key(self._institution, scopes, name, ends)
+        token, key = _new_key(scopes, name, ends)
         self._change(lambda _: [self._created(key, by)])
         return token
 
@@ -285,7 +281,7 @@ class LedgerKeys:
         old = next((k for k in self.all() if k.id == key_id), None)
         if old is None:
             return None
-        token, key = _new_key(self._institution, old.scopes, old.name, ends)
+        token, key = _new_key(old.scopes, old.name, ends)
 
         def change(keys: Mapping[str, Key]) -> list[KeyChange]:
             known = keys.get(old.sha256)
@@ -334,7 +330,7 @@ class LedgerKeys:
             it.
         """
         ends = self._ledger.clock() + KEY_DAYS * DAY
-        token, key = _new_key(self._institution, SCOPES, "first", ends)
+        token, key = _new_key(SCOPES, "first", ends)
         self._change(lambda keys: [] if keys else [self._created(key, by)])
         return token if key.sha256 in self._keys else None
 
@@ -398,9 +394,7 @@ class LedgerKeys:
             elif event.action == "key_created" and digest not in found:
                 scopes = _checked_scopes(info["scopes"])
                 ends = float(info["ends"])
-                key = Key(digest[:12], str(event.tenant), scopes, digest, info["name"], ends)
-                if key.tenant != self._institution:
-                    continue
+                key = Key(digest[:12], scopes, digest, info["name"], ends)
                 # nobody who can only write the database makes a key that opens, not even with a
                 # root that was rotated away
                 old = (str(info.get("replaces", "")), float(info.get("until", 0.0)))
@@ -418,16 +412,16 @@ class LedgerKeys:
         if replaces:
             about |= {"replaces": replaces, "until": until}
         sealed = self._seal(key, self._ledger.keyring.active, replaces, until)
-        return "key_created", key.tenant, by, about | {"scopes": sorted(key.scopes), "seal": sealed}
+        return "key_created", by, about | {"scopes": sorted(key.scopes), "seal": sealed}
 
     def _seal(self, key: Key, root: int, replaces: str, until: float) -> str:
         ends = (repr(float(key.ends)), replaces, repr(float(until)))
-        parts = (key.sha256, key.tenant, key.name, *ends, *sorted(key.scopes))
+        parts = (key.sha256, key.name, *ends, *sorted(key.scopes))
         return self._ledger.keyring.seal_of_root(root, "api key", *parts).hex()
 
 
 def _revoked(key: Key, by: str) -> KeyChange:
-    return "key_revoked", key.tenant, by, {"id": key.id, "sha256": key.sha256, "name": key.name}
+    return "key_revoked", by, {"id": key.id, "sha256": key.sha256, "name": key.name}
 
 
 @dataclass

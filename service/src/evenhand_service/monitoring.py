@@ -81,7 +81,7 @@ class Health:
     def certificate(self, product: Product) -> str:
         """The status of the certificate of the policy in force, or "none"."""
         active = self.decider.active(product)
-        rows = self.ledger.certificates(*product.names)
+        rows = self.ledger.certificates(product.name)
         row = next((row for row in reversed(rows) if row.epoch == active.policy.epoch), None)
         return "none" if row is None else Certificate.from_json(row.document).status
 
@@ -233,21 +233,21 @@ class ProductGauges:
     def _product(self, name: str, product: Product, tell: Callable[..., None]) -> None:
         ledger = self.decider.ledger
         active = self.decider.active(product)
-        for standing, number in asdict(ledger.counts(*product.names)).items():
+        for standing, number in asdict(ledger.counts(product.name)).items():
             tell("people", number, name, standing)
         tell("policy_weight", active.learned_weight, name, "learned")
         tell("policy_weight", active.audit_weight, name, "audit")
         tell("epoch", active.policy.epoch, name)
         for mode in ("live", "shadow", "killed"):
             tell("mode", float(active.mode == mode), name, mode)
-        issued = ledger.certificates(*product.names)
+        issued = ledger.certificates(product.name)
         mine = next((row for row in reversed(issued) if row.epoch == active.policy.epoch), None)
         suspended = mine is not None and mine.document.get("status") == "suspended"
         tell("certificate_suspended", float(suspended), name)
         now = max(ledger.clock(), ledger.head().at)
         if issued:
             tell("policy_age_seconds", now - issued[-1].at, name)
-        newest = ledger.newest_label(*product.names)
+        newest = ledger.newest_label(product.name)
         if newest is not None:
             tell("label_lag_seconds", now - newest, name)
 

@@ -60,7 +60,6 @@ class Caller:
 
     service: Service
     key: Key
-    tenant: str
 
     @property
     def by(self) -> str:
@@ -192,7 +191,7 @@ class RequestGuard:
         if route is None or not plain:
             return None
         key: Key = scope["evenhand.key"]
-        response = await route(Caller(self.service, key, key.tenant), body)
+        response = await route(Caller(self.service, key), body)
         if response is not None:
             scope["evenhand.route"] = scope["path"]
         return response
@@ -292,7 +291,7 @@ def _with_scope(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
             # and may do so while the work waits: the transaction that does it looks again
             service.ledger.asked_by(key.sha256, known)
         require_scope(key, scope)
-        return Caller(service, key, key.tenant)
+        return Caller(service, key)
 
     return caller
 

@@ -96,7 +96,7 @@ async def _decided(
     began = time.perf_counter()
     metrics = caller.service.metrics
     still_allowed = partial(caller.service.key_guard.require_valid, caller.key)
-    answers = await caller.service.decider.decide(caller.tenant, asked, still_allowed)
+    answers = await caller.service.decider.decide(asked, still_allowed)
     metrics.seconds.observe(time.perf_counter() - began)
     drawn: Counter[tuple[str, str]] = Counter()
     for answer in answers:
@@ -147,7 +147,7 @@ QUICK: QuickRoutes = {
 )
 async def stored(key: schemas.PathText, caller: MayDecide) -> Response:
     """The stored answer; 404 if there is none, 410 if the person has been erased."""
-    answer = await asyncio.to_thread(caller.service.ledger.find, caller.tenant, key)
+    answer = await asyncio.to_thread(caller.service.ledger.find, key)
     return Response(answer.body, media_type=JSON)
 
 
@@ -165,7 +165,7 @@ async def report_outcome(body: schemas.OutcomeReport, caller: MayObserve) -> Res
 async def report_outcomes(body: schemas.OutcomeBatch, caller: MayObserve) -> Json:
     """Up to 1,000 outcomes in one transaction: results and problems, in the order of the request.
     """  # fmt: skip
-    reports = [(caller.tenant, one.key, Label(one.label)) for one in body.outcomes]
+    reports = [(one.key, Label(one.label)) for one in body.outcomes]
     return {"outcomes": await _report_many(caller, reports)}
 
 
@@ -190,13 +190,13 @@ async def settle(body: schemas.SettlementReport, caller: MayAdmin) -> Response:
 
 
 async def _reported(caller: Caller, key: str, report: Report) -> Response:
-    (document,) = await _report_many(caller, [(caller.tenant, key, report)])
+    (document,) = await _report_many(caller, [(key, report)])
     if "type" in document:
         return problem_response(document)
     return Response(canonical(document).encode(), media_type=JSON)
 
 
-async def _report_many(caller: Caller, reports: Sequence[tuple[str, str, Report]]) -> list[Json]:
+async def _report_many(caller: Caller, reports: Sequence[tuple[str, Report]]) -> list[Json]:
     """The result or the problem of each report, as JSON."""
 
     def document(verdict: Verdict | Refusal) -> Json:
@@ -271,11 +271,11 @@ async def certificate(product: schemas.ProductName, caller: MayAudit) -> Json:
     """The certificate of the policy in force, with its claim in one sentence."""
     decider = caller.service.decider
     ledger = caller.service.ledger
-    chosen = decider.product(caller.tenant, product)
+    chosen = decider.product(product)
 
     def read() -> Json:
         active = decider.active(chosen)
-        rows = ledger.certificates(*chosen.names)
+        rows = ledger.certificates(chosen.name)
         row = next((row for row in reversed(rows) if row.epoch == active.policy.epoch), None)
         if row is None:
             raise NotFound(
@@ -303,7 +303,7 @@ async def policies(product: schemas.ProductName, caller: MayAudit) -> Json:
     """
     decider = caller.service.decider
     ledger = caller.service.ledger
-    chosen = decider.product(caller.tenant, product)
+    chosen = decider.product(product)
 
     def read() -> Json:
         active = decider.active(chosen)
@@ -322,14 +322,14 @@ async def status(product: schemas.ProductName, caller: MayAudit) -> Json:
     people overruled.
     """
     service = caller.service
-    service.decider.product(caller.tenant, product)  # or it is not found
+    service.decider.product(product)  # or it is not found
 
     def read() -> Json:
-        counts = service.counts[caller.tenant, product]
+        counts = service.counts[product]
         counts.refresh(0)
-        decided = service.ledger.counts(caller.tenant, product).usable
+        decided = service.ledger.counts(product).usable
         # from the newest policy on record, for another replica may be the one that trains
-        policies = service.ledger.policies(caller.tenant, product)
+        policies = service.ledger.policies(product)
         trained = [policy for policy in policies if policy.in_lineage and "rounds" in policy.info]
         if not trained:
             raise NotFound(
@@ -360,7 +360,7 @@ async def launch_plan(body: schemas.LaunchQuestion, caller: MayAudit) -> Json:
     """What a launch under the product's promise is expected to cost and to bring; simulated, so it
     takes seconds. One is simulated at a time; who asks for many at once is told to wait (429).
     """
-    chosen = caller.service.decider.product(caller.tenant, body.product)
+    chosen = caller.service.decider.product(body.product)
     expected = await caller.service.planning.run(
         caller.key.id,
         plan,
@@ -380,7 +380,7 @@ async def launch_plan(body: schemas.LaunchQuestion, caller: MayAudit) -> Json:
 @ROUTER.get("/v1/decisions/{key}/explanation", tags=["looking"], responses=refuses(404, 410))
 async def explanation(key: schemas.PathText, caller: MayAudit) -> Json:
     """Why: the rules with their weights and answers, the coin, what would have changed it."""
-    explained = await caller.look(explain, caller.service.decider, caller.tenant, key)
+    explained = await caller.look(explain, caller.service.decider, key)
     return explained.to_json()
 
 
@@ -427,7 +427,7 @@ def _add_switch(action: Action) -> None:
     )
     async def switch(body: schemas.Operation, caller: MayAdmin) -> Json:
         decider = caller.service.decider
-        product = decider.product(caller.tenant, body.product)
+        product = decider.product(body.product)
         operate = partial(decider.operate, product, action, **caller.signed(body))
         return _active_json(
             await caller.operate(operate, policy=body.policy, constant=body.constant)
@@ -442,7 +442,7 @@ for _action in SWITCHES:
 async def train(body: schemas.Operation, caller: MayAdmin) -> Json:
     """Close the epoch now, train, certify and publish."""
     service = caller.service
-    product = service.decider.product(caller.tenant, body.product)
+    product = service.decider.product(body.product)
     await service.training.run(caller.key.id, service.trainer(product).close)
     await service.decider.current()
     return _active_json(service.decider.active(product))
@@ -462,7 +462,7 @@ async def erase(body: schemas.Erasure, caller: MayAdmin) -> Json:
     """Forget a person; the keys of their applications are Gone from then on."""
     service = caller.service
     erase = caller.service.ledger.erase
-    person = (caller.tenant, body.person, caller.by)
+    person = (body.person, caller.by)
     return {"decisions": await service.reporting.run(caller.key.id, erase, *person)}
 
 

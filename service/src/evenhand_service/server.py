@@ -184,11 +184,11 @@ def warn_without_witness(settings: Settings) -> None:
     )
 
 
-def open_keys(ledger: Ledger, settings: Settings) -> tuple[LedgerKeys, str | None]:
+def open_keys(ledger: Ledger) -> tuple[LedgerKeys, str | None]:
     """The API keys, and the token with every scope that had to be made because there was none. Of
     several replicas that start at once, one makes it.
     """
-    keys = LedgerKeys(ledger, settings.institution)
+    keys = LedgerKeys(ledger)
     return keys, keys.first(by="evenhand serve")
 
 

@@ -108,7 +108,6 @@ WAYS_OUT = {
     "keyring": 'a path, such as "keyring.json".',
     "train_every": "seconds between two looks of the trainer, such as 2.",
     "max_body": "bytes, such as 2097152; a batch of 1,000 needs about 200,000.",
-    "tenant": "a short name, such as bank.",
     "name": "a short name, such as loan.",
     "features": 'the names of the features, such as ["score", "income"].',
 }
@@ -142,8 +141,6 @@ class Product:
 
     Parameters
     ----------
-    tenant : str
-        The institution that offers the product: one for a service, and part of every coin.
     name : str
         The name of the product.
     features : tuple of str
@@ -193,16 +190,15 @@ class Product:
 
     Examples
     --------
-    >>> loan = Product("bank", "loan", ("score", "income"), limit=0.1, maturity_days=30)
+    >>> loan = Product("loan", ("score", "income"), limit=0.1, maturity_days=30)
     >>> loan.maturity
     2592000.0
-    >>> Product("bank", "loan", ("score",), limit="low")
+    >>> Product("loan", ("score",), limit="low")
     Traceback (most recent call last):
         ...
     evenhand.errors.InvalidInput: limit of [[product]] is 'low'; it should be a valid number. ...
     """
 
-    tenant: str
     name: str
     features: Names
     hypotheses: str = "stumps"
@@ -225,8 +221,7 @@ class Product:
 
     def __post_init__(self) -> None:
         law = "printable text of 1 to 200 characters without spaces around it"
-        for name, value in (("tenant", self.tenant), ("name", self.name)):
-            _require("[[product]]", name, value, law, holds=_is_name(value))
+        _require("[[product]]", "name", self.name, law, holds=_is_name(self.name))
         for feature in self.features:
             _require("[[product]]", "features", feature, law, holds=_is_name(feature))
         if not self.features or len(set(self.features)) < len(self.features):
@@ -254,11 +249,6 @@ class Product:
                 hint='class = "estimator" and model = "package.module:object" or "model.skops".',
             )
         self.learner()  # refuses what is wrong with the rest
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The institution and the name, by which the ledger knows the product."""
-        return self.tenant, self.name
 
     @property
     def hypothesis_class(self) -> HypothesisClass:
@@ -494,7 +484,7 @@ class Settings:
 
     Examples
     --------
-    >>> settings = Settings((Product("bank", "loan", ("score",)),), port=9000)
+    >>> settings = Settings((Product("loan", ("score",)),), port=9000)
     >>> settings.host, settings.port
     ('127.0.0.1', 9000)
     """
@@ -525,7 +515,7 @@ class Settings:
     log_requests: bool = True
 
     def __post_init__(self) -> None:
-        names = [product.names for product in self.products]
+        names = [product.name for product in self.products]
         for table in self.witnesses:
             witness_of(table)  # refuses what is wrong with it
         if self.witness_required_seconds is not None and not self.witnesses:
@@ -538,13 +528,6 @@ class Settings:
             raise InvalidInput(
                 "the service needs at least one product, and no product twice.",
                 hint="write a [[product]] for each, with a name of its own.",
-            )
-        institutions = sorted({product.tenant for product in self.products})
-        if len(institutions) > 1:
-            raise InvalidInput(
-                f"the products belong to {', '.join(institutions)}; one service serves one "
-                "institution.",
-                hint="two institutions run two services, each with a ledger of its own.",
             )
         texts = {name: str(getattr(self, name)) for name in ("ledger", "keyring", "host")}
         database = texts["ledger"].split("://")[0] in DATABASES
@@ -571,11 +554,6 @@ class Settings:
             law = "the name of a host alone, without scheme, port or path"
             _require("[service]", "allowed_hosts", host, law, holds=plain)
         self._require_safe_proxy()
-
-    @property
-    def institution(self) -> str:
-        """Whose service it is."""
-        return self.products[0].tenant
 
     def _require_safe_proxy(self) -> None:
         for address in self.proxy_addresses:
@@ -628,7 +606,7 @@ def load_settings(path: Path) -> Settings:
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "service.toml"
-    >>> _ = file.write_text('[[product]]\\ntenant = "bank"\\nname = "loan"\\nfeatures = ["score"]')
+    >>> _ = file.write_text('[[product]]\\nname = "loan"\\nfeatures = ["score"]')
     >>> load_settings(file).products[0].limit
     0.05
     """

@@ -64,7 +64,7 @@ class ProductCounts:
         """Read all groups and overrides that were told since, and `rows` new decisions at most. A
         new process goes on from what another has kept.
         """
-        names = self.product.names
+        name = self.product.name
         limit = ROWS_AT_ONCE if rows is None else rows
         with self._lock:
             if self._last_row == 0:
@@ -73,17 +73,17 @@ class ProductCounts:
             upto = self.ledger.head().seq
             if upto == since and self._whole:
                 return
-            for late in self.ledger.late_groups(*names, since, upto):
+            for late in self.ledger.late_groups(name, since, upto):
                 for group, change in ((late.before, -1), (late.now, 1)):
                     if late.seq <= self._last_decision:
                         self._count(group, late.accept, change)
                     if late.overruled:
                         self.overruled[group, late.accept] += change
-            for one in self.ledger.overruled(*names, since, upto):
+            for one in self.ledger.overruled(name, since, upto):
                 self.overruled[one.group, one.accept] += 1
             read = 0
             for seq, group, accept in self.ledger.usable_groups(
-                *names, self._last_decision, upto, limit
+                name, self._last_decision, upto, limit
             ):
                 self._count(group, accept, 1)
                 self._last_decision = seq
@@ -94,7 +94,7 @@ class ProductCounts:
                 self._keep()
 
     def _resume(self) -> None:
-        found = self.ledger.summary(*self.product.names, "groups")
+        found = self.ledger.summary(self.product.name, "groups")
         if found is not None:
             self._last_row = self._kept = found[0]
             self._last_decision = found[1]["last_decision"]
@@ -111,7 +111,7 @@ class ProductCounts:
             "accepted": [[group, number] for group, number in self.accepted.items()],
             "overruled": [[*which, number] for which, number in self.overruled.items()],
         }
-        self.ledger.keep_summary(*self.product.names, "groups", self._last_row, found)
+        self.ledger.keep_summary(self.product.name, "groups", self._last_row, found)
 
     def _count(self, group: Group, accept: bool, people: int) -> None:
         self.people[group] += people
@@ -162,13 +162,13 @@ class Service:
         self.metrics = Metrics(self.decider)
         holder = f"{socket.gethostname()}:{os.getpid()}"
         products = self.decider.products.items()
-        self.trainers = {names: Trainer(ledger, product, holder) for names, product in products}
+        self.trainers = {name: Trainer(ledger, product, holder) for name, product in products}
         rules = WitnessRules(
             settings.witness_seconds, settings.witness_rows, settings.witness_required_seconds
         )
         self.witnesses = HeadWitnesses(ledger, [witness_of(t) for t in settings.witnesses], rules)
         self.health.witness_lag = self.witnesses.lag
-        self.counts = {names: ProductCounts(ledger, product) for names, product in products}
+        self.counts = {name: ProductCounts(ledger, product) for name, product in products}
 
     def begin(self) -> None:
         """Give every product a policy, if its ledger has none yet. Another replica may do so at
@@ -176,7 +176,7 @@ class Service:
         """
         for product in self.settings.products:
             self.decider.constants(product)
-            while self.ledger.active(*product.names) is None:
+            while self.ledger.active(product.name) is None:
                 try:
                     self.trainer(product).begin()
                 except (LeaseHeld, StalePolicy):
@@ -185,7 +185,7 @@ class Service:
 
     def trainer(self, product: Product) -> Trainer:
         """The trainer of a product."""
-        return self.trainers[product.names]
+        return self.trainers[product.name]
 
     def release(self) -> None:
         """Before the end: give back the right to train, where the ledger can be reached."""

@@ -97,9 +97,9 @@ class Trainer:
     >>> from evenhand_service.ledger import Keyring
     >>> place = Path(tempfile.mkdtemp()) / "ledger.sqlite"
     >>> with Ledger.open(place, keyring=Keyring.generate(), clock=lambda: 1e9) as ledger:
-    ...     trainer = Trainer(ledger, Product("bank", "loan", ("score",)), "doctest")
+    ...     trainer = Trainer(ledger, Product("loan", ("score",)), "doctest")
     ...     trainer.begin()
-    ...     ledger.active("bank", "loan").policy.epoch, trainer.due()
+    ...     ledger.active("loan").policy.epoch, trainer.due()
     (1, False)
     """
 
@@ -111,7 +111,6 @@ class Trainer:
         self.holder = holder
         self.lease_seconds = lease_seconds
         self._leased: str | None = None
-        self._names = product.names
         self._busy = threading.RLock()
         self._forget()
 
@@ -145,7 +144,7 @@ class Trainer:
         bool
             The answer, at the price of one count.
         """
-        return self.ledger.counts(*self._names).usable >= self._learner.epoch.end
+        return self.ledger.counts(self.product.name).usable >= self._learner.epoch.end
 
     def close_if_due(self) -> PolicyRecord | None:
         """Close the epoch and publish, if it is time and nobody else does.
@@ -162,7 +161,7 @@ class Trainer:
             try:
                 if self.due():
                     return self.close() if self._somebody_matured() else None
-                if self.ledger.counts(*self._names).usable >= self._look_at:
+                if self.ledger.counts(self.product.name).usable >= self._look_at:
                     return self._look()
             except (LeaseHeld, StalePolicy):
                 pass
@@ -170,7 +169,7 @@ class Trainer:
 
     def _somebody_matured(self) -> bool:
         """A closing that sees nobody new would only renew the policy."""
-        waiting = self.ledger.history(*self._names, after=self._closing.closed)
+        waiting = self.ledger.history(self.product.name, after=self._closing.closed)
         now = max(self.ledger.clock(), self.ledger.head().at)
         return any(self._matured(row, now) for row in itertools.islice(waiting, 1))
 
@@ -231,7 +230,7 @@ class Trainer:
             raise
 
     def _lease(self) -> Lease:
-        name = f"train/{self.product.tenant}/{self.product.name}"
+        name = f"train/{self.product.name}"
         self._leased = name
         return self.ledger.acquire_lease(name, self.holder, self.lease_seconds)
 
@@ -249,7 +248,7 @@ class Trainer:
         models: dict[str, Json] = {}
         state = state_to_json(learner.state, learner.hypotheses)
         self._last = self.ledger.publish(
-            *self._names,
+            self.product.name,
             models_apart(learner.policy.to_json(), models),
             epoch=learner.epoch.number,
             parent=None if parent is None else parent.id,
@@ -261,7 +260,7 @@ class Trainer:
         )
         if parent is not None:
             note = str(self._closing.upto)
-            self.ledger.operate(*self._names, "epoch_closed", self.holder, note=note)
+            self.ledger.operate(self.product.name, "epoch_closed", self.holder, note=note)
         return self._last
 
     def _info(self) -> Json:
@@ -324,7 +323,7 @@ class Trainer:
         """
         with self._busy:
             lineage = self._lineage()
-            erased = self.ledger.newest_erasure(*self._names, self._erased)
+            erased = self.ledger.newest_erasure(self.product.name, self._erased)
             seen = self._last is not None and lineage and self._last.seq == lineage[-1].seq
             if not lineage or (seen and erased == self._erased):
                 self._erased = erased
@@ -380,7 +379,9 @@ class Trainer:
         """The published policies, oldest first, each signed by this ledger's key and under this
         product's promise.
         """
-        lineage = [policy for policy in self.ledger.policies(*self._names) if policy.in_lineage]
+        lineage = [
+            policy for policy in self.ledger.policies(self.product.name) if policy.in_lineage
+        ]
         for policy in lineage:
             policy.verify(self.ledger.keyring.public_key)
             which = f"epoch {policy.epoch} of product {self.product.name!r} was published under"
@@ -433,10 +434,10 @@ class Trainer:
         about it by row `known`.
         """
         history = self.ledger.history(
-            *self._names, after=after, upto=known, maturity=self.product.maturity
+            self.product.name, after=after, upto=known, maturity=self.product.maturity
         )
         rows = list(itertools.takewhile(lambda row: row.seq <= upto, history))
-        usable = self.ledger.count_usable(*self._names, after=after, upto=upto)
+        usable = self.ledger.count_usable(self.product.name, after=after, upto=upto)
         if len(rows) != usable:
             raise Damaged(
                 f"the history of rows {after + 1} to {upto} gives {len(rows)} decisions, "
@@ -449,7 +450,7 @@ class Trainer:
         """Decisions of the ledger become the next rounds of the table."""
         if not rows:
             return
-        lineage = {p.epoch: p.id for p in self.ledger.policies(*self._names) if p.in_lineage}
+        lineage = {p.epoch: p.id for p in self.ledger.policies(self.product.name) if p.in_lineage}
         append_rows(
             self._learner.online.rounds,
             rows,

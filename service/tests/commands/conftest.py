@@ -9,7 +9,6 @@ SERVICE = """[service]
 port = 0
 
 [[product]]
-tenant = "bank"
 name = "loan"
 features = ["score"]
 class = "thresholds"

@@ -184,7 +184,7 @@ def test_a_read_only_copy_is_verified_as_it_is(folder, wal):
         copy = Path(place)
         if wal:  # a copy of a ledger in use, with what is in its log only
             ledger = Ledger.open(folder / "ledger.sqlite", keyring=KEYRING, clock=lambda: 1.9e9)
-            ledger.operate("bank", "loan", "note", "somebody")
+            ledger.operate("loan", "note", "somebody")
         for name in ("ledger.sqlite", "keyring.json", "service.toml", "ledger.sqlite-wal"):
             if (folder / name).exists():
                 shutil.copy(folder / name, copy)

@@ -57,7 +57,7 @@ def test_the_first_key_is_in_a_file_of_its_owner_and_no_busy_port_burns_it(tmp_p
     assert token.startswith("eh_")
     assert token.encode() not in (tmp_path / "ledger.sqlite").read_bytes()
     with open_ledger(load_settings(tmp_path / "service.toml"), lambda: 1e10) as ledger:
-        assert [key.name for key in LedgerKeys(ledger, "bank").all()] == ["first"]
+        assert [key.name for key in LedgerKeys(ledger).all()] == ["first"]
 
 
 def test_without_a_proxy_it_stays_on_this_machine(tmp_path):
@@ -174,19 +174,19 @@ def test_a_root_is_rotated_when_every_replica_holds_it(postgres_url, tmp_path, m
         assert refused.exit_code == 2
         assert "and would stop" in refused.output
         assert "add --replicas-restarted" in refused.output
-        old.operate("bank", "loan", "note", "it goes on")
+        old.operate("loan", "note", "it goes on")
         with replica() as new:
             taken = rotate("--replicas-restarted")
             assert taken.exit_code == 0, taken.output
             assert "Root 1 is active" in taken.output
             assert "Restart every replica before the next rotation." in taken.output
-            new.operate("bank", "loan", "note", "it goes on")
+            new.operate("loan", "note", "it goes on")
         with pytest.raises(Tampered) as stopped:
-            old.operate("bank", "loan", "note", "it was not restarted")
+            old.operate("loan", "note", "it was not restarted")
         assert "a newer root was taken up that this process does not hold" in str(stopped.value)
         assert "give the new keyring to every replica and restart" in str(stopped.value)
     with replica() as again:
-        again.operate("bank", "loan", "note", "nothing had to be restored")
+        again.operate("loan", "note", "nothing had to be restored")
         assert verify(again, deep=True).ok
 
 
@@ -224,8 +224,8 @@ def test_first_create_list_and_revoke(config):
     assert (state, scopes) == ("valid", "audit,decide")
     assert "is revoked" in keys(config, "revoke", line.split()[0], "--by", "Ada").output
     with open_ledger(load_settings(config), lambda: 1e9) as ledger:
-        assert LedgerKeys(ledger, "bank").find(shop) is None
-        assert LedgerKeys(ledger, "bank").find(token) is not None
+        assert LedgerKeys(ledger).find(shop) is None
+        assert LedgerKeys(ledger).find(token) is not None
         events = [(event.action, event.by) for event in ledger.key_events()]
     assert events[-1] == ("key_revoked", "Ada")
     assert [action for action, _ in events] == ["key_created", "key_created", "key_revoked"]

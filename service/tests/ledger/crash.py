@@ -116,7 +116,7 @@ def check(path, acknowledged, stored):
         for key, body in acknowledged:
             changed += stored.setdefault(key, body) != body
             try:
-                changed += ledger.find("bank", key).body.decode() != body
+                changed += ledger.find(key).body.decode() != body
             except Exception:  # noqa: BLE001 - whatever it is, the answer is not there
                 lost += 1
     return lost, changed

@@ -7,7 +7,7 @@ import random
 import shutil
 import sqlite3
 
-from service.tests.ledger.helpers import PRODUCT, TENANT, decided, opened, published
+from service.tests.ledger.helpers import PRODUCT, decided, opened, published
 
 from evenhand.canonical import canonical
 from evenhand_service.ledger import Damaged, GroupReport, Label, Override, verify
@@ -25,11 +25,11 @@ def keep(path):
         policy = published(ledger, certificate={"limit": 0.1})
         answers = decided(ledger, policy, range(30))
         for answer in answers[:10]:
-            ledger.report(TENANT, answer.drawn.key, Label(1))
-        ledger.report(TENANT, "k11", Override(True, "clerk"))
-        ledger.report(TENANT, "k12", GroupReport("a"))
-        ledger.operate(TENANT, PRODUCT, "note", "operator", "hello")
-        ledger.erase(TENANT, "p3", "officer")
+            ledger.report(answer.drawn.key, Label(1))
+        ledger.report("k11", Override(True, "clerk"))
+        ledger.report("k12", GroupReport("a"))
+        ledger.operate(PRODUCT, "note", "operator", "hello")
+        ledger.erase("p3", "officer")
         decided(ledger, policy, range(30, 35))
         anchor = ledger.signed_head()
         decided(ledger, policy, range(35, 40))

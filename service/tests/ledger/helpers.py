@@ -12,7 +12,7 @@ from evenhand_service.ledger import Application, Keyring, Ledger, Terms, WindowP
 
 DAY = 86400.0
 KEYRING = Keyring(bytes(range(32)))
-TENANT, PRODUCT = "bank", "loan"
+PRODUCT = "loan"
 
 
 class Clock:
@@ -56,15 +56,13 @@ def opened(where, clock=None, kind=Ledger, **options):
 def published(ledger, acceptance=0.5, **options):
     """The id of the first policy."""
     return ledger.publish(
-        TENANT, PRODUCT, coin(acceptance), epoch=1, parent=None, checkpoint={}, **options
+        PRODUCT, coin(acceptance), epoch=1, parent=None, checkpoint={}, **options
     ).id
 
 
-def person(
-    number, *, key=None, tenant=TENANT, product=PRODUCT, features=(0.5, 2.0), group="a", **options
-):
+def person(number, *, key=None, product=PRODUCT, features=(0.5, 2.0), group="a", **options):
     name = f"k{number}" if key is None else key
-    return Application(tenant, name, f"p{number}", product, features, group=group, **options)
+    return Application(name, f"p{number}", product, features, group=group, **options)
 
 
 def decided(ledger, policy, numbers, acceptance=0.5, **options):

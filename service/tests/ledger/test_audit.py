@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 from service.tests.ledger.damage import DAMAGES, keep, looks_whole, missed
-from service.tests.ledger.helpers import PRODUCT, TENANT, Clock, coin, decided, opened, published
+from service.tests.ledger.helpers import PRODUCT, Clock, coin, decided, opened, published
 
 from evenhand_service.ledger import Damaged, NotFound, SignedHead, recompute, verify
 
@@ -40,7 +40,7 @@ def test_what_only_a_published_head_can_tell(path, clock):
     old = path.with_name("old.sqlite")
     shutil.copyfile(path, old)
     with opened(path, clock) as ledger:
-        decided(ledger, ledger.policies(TENANT, PRODUCT)[0].id, range(5, 10))
+        decided(ledger, ledger.policies(PRODUCT)[0].id, range(5, 10))
         later = ledger.signed_head()
     with opened(old, clock) as ledger:
         assert verify(ledger, deep=True).ok
@@ -98,12 +98,12 @@ def test_the_tables_refuse_changes(where):
 
 def test_acceptances_recompute_from_their_policies(ledger, policy):
     decided(ledger, policy, range(10))
-    second = ledger.publish(TENANT, PRODUCT, coin(0.25), epoch=2, parent=policy, checkpoint={}).id
+    second = ledger.publish(PRODUCT, coin(0.25), epoch=2, parent=policy, checkpoint={}).id
     decided(ledger, second, range(10, 20), 0.25)
-    assert recompute(ledger, TENANT, PRODUCT) == 20
+    assert recompute(ledger, PRODUCT) == 20
     decided(ledger, second, [20], 0.26)
     with pytest.raises(Damaged):
-        recompute(ledger, TENANT, PRODUCT)
+        recompute(ledger, PRODUCT)
 
 
 def test_another_keyring_does_not_open_the_ledger(path):
@@ -130,7 +130,7 @@ def test_a_ledger_in_use_is_verified_and_exported_as_one_state(where, tmp_path):
             number = 0
             while not stop.is_set():
                 decided(ledger, policy, range(number, number + 5))
-                ledger.erase(TENANT, f"p{number}", "officer")
+                ledger.erase(f"p{number}", "officer")
                 number += 5
 
         thread = Thread(target=load)
@@ -154,5 +154,5 @@ def test_a_person_who_cannot_be_found_any_more_is_noticed(ledger, policy):
     assert [problem.seq for problem in found.problems] == [first]
     assert "does not open" in found.problems[0].what
     with pytest.raises(NotFound, match=r"nothing was erased.*verify --deep"):
-        ledger.erase("bank", "p0", "officer")
-    assert [ledger.erase("bank", f"p{number}", "officer") for number in (1, 2)] == [1, 1]
+        ledger.erase("p0", "officer")
+    assert [ledger.erase(f"p{number}", "officer") for number in (1, 2)] == [1, 1]

@@ -6,7 +6,6 @@ import pytest
 from service.tests.ledger.helpers import (
     KEYRING,
     PRODUCT,
-    TENANT,
     Clock,
     decided,
     opened,
@@ -116,4 +115,4 @@ def test_postgresql_is_marked_after_its_own_restore(postgres_url, tmp_path):
             ledger.decide(person(2), Terms(policy, 0.5))
         ledger.confirm_gap("operator", "nothing is missing")
         decided(ledger, policy, [2])
-        assert ledger.counts(TENANT, PRODUCT).decisions == 2
+        assert ledger.counts(PRODUCT).decisions == 2

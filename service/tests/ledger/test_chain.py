@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from service.tests.ledger.conftest import skip
-from service.tests.ledger.helpers import PRODUCT, TENANT, decided, opened, person, published
+from service.tests.ledger.helpers import PRODUCT, decided, opened, person, published
 from sqlalchemy import event
 from tests.without_clocks import PATIENCE
 
@@ -72,7 +72,7 @@ def test_a_failing_commit_answers_nobody_and_stops_the_writer_until_a_restart(
         event.remove(ledger.store.writer, "commit", refuse)
         with pytest.raises(LedgerUnavailable):
             ledger.decide(person(4), Terms(policy, 0.5))
-        assert ledger.find(TENANT, "k1").body == kept  # what was durable can still be read
+        assert ledger.find("k1").body == kept  # what was durable can still be read
     with opened(path, clock) as ledger:
         assert ledger.decide(person(1), Terms(policy, 0.5)).body == kept
         assert not ledger.decide(person(2), Terms(policy, 0.5)).replayed
@@ -113,9 +113,9 @@ print(len(answered), refused, *answered)
     assert int(refused) > 0
     with opened(path) as ledger:
         for key in keys:
-            ledger.find(TENANT, key)
+            ledger.find(key)
         assert verify(ledger, deep=True).ok
-        decided(ledger, ledger.policies(TENANT, "loan")[0].id, range(4000))
+        decided(ledger, ledger.policies("loan")[0].id, range(4000))
 
 
 def test_an_error_while_drawing_hurts_only_its_own_request(path, clock):
@@ -196,7 +196,7 @@ def test_rows_of_every_size_of_a_group_are_those_of_their_bodies(ledger, policy,
         body, drawn = json.loads(row["body"]), answer.drawn
         assert canonical(body) == row["body"]
         assert tuple(row[name] for name in LOOKUPS["decision"]) == lookup_values("decision", body)
-        assert body["u"] == uniform(secret, drawn.tenant, drawn.person, drawn.product, drawn.window)
+        assert body["u"] == uniform(secret, drawn.person, drawn.product, drawn.window)
 
 
 def test_more_people_than_one_list_holds(ledger, policy, monkeypatch):
@@ -220,7 +220,7 @@ def test_a_large_group_is_never_silent_for_long(where, monkeypatch):
             flush(transaction)
 
         with monkeypatch.context() as patched, opened(where) as ledger:
-            known = ledger.policies(TENANT, PRODUCT)
+            known = ledger.policies(PRODUCT)
             policy = known[0].id if known else published(ledger)
             patched.setattr(Transaction, "flush", counted)
             decided(ledger, policy, range(most, most + 1000))

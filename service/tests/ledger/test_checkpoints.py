@@ -5,7 +5,7 @@ by the policy's signed record.
 import json
 
 import pytest
-from service.tests.ledger.helpers import PRODUCT, TENANT, coin, opened, published
+from service.tests.ledger.helpers import PRODUCT, coin, opened, published
 
 from evenhand.canonical import canonical_digest
 from evenhand_service.ledger import PROTOCOL_VERSION, Damaged, Refusal, StalePolicy, export, verify
@@ -18,7 +18,6 @@ STATE = {"sums": [1.5, 2.25], "rounds": 7}
 def test_it_is_published_with_its_policy_and_found_again(where):
     with opened(where) as ledger:
         policy = ledger.publish(
-            TENANT,
             PRODUCT,
             coin(0.5),
             epoch=1,
@@ -30,13 +29,12 @@ def test_it_is_published_with_its_policy_and_found_again(where):
         assert policy.info == named
         assert policy.checkpoint == named["checkpoint"]
         assert ledger.checkpoint(policy) == STATE
-        assert ledger.policies(TENANT, PRODUCT) == [policy]
+        assert ledger.policies(PRODUCT) == [policy]
         before = ledger.head()
         with pytest.raises(StalePolicy):
-            ledger.publish(TENANT, PRODUCT, coin(0.6), epoch=3, parent=policy.id, checkpoint=STATE)
+            ledger.publish(PRODUCT, coin(0.6), epoch=3, parent=policy.id, checkpoint=STATE)
         with pytest.raises(Refusal):
             ledger.publish(
-                TENANT,
                 PRODUCT,
                 coin(0.6),
                 epoch=2,
@@ -44,7 +42,7 @@ def test_it_is_published_with_its_policy_and_found_again(where):
                 checkpoint={"x": float("nan")},
             )
         assert ledger.head() == before
-        constant = ledger.register(TENANT, PRODUCT, coin(1.0))
+        constant = ledger.register(PRODUCT, coin(1.0))
         assert constant.info == {"protocol_version": PROTOCOL_VERSION}
         assert (constant.checkpoint, constant.in_lineage) == (None, False)
         with pytest.raises(Damaged, match="no checkpoint"):
@@ -54,12 +52,10 @@ def test_it_is_published_with_its_policy_and_found_again(where):
 
 def test_another_document_is_not_taken_for_it(ledger):
     published(ledger)
-    first = ledger.policies(TENANT, PRODUCT)[0]
+    first = ledger.policies(PRODUCT)[0]
     with ledger.store.writer.begin() as connection:
         connection.exec_driver_sql("DROP TRIGGER checkpoints_keeps_UPDATE")
-        body = json.dumps(
-            {"tenant": TENANT, "product": PRODUCT, "epoch": 1, "checkpoint": STATE, "digest": "x"}
-        )
+        body = json.dumps({"product": PRODUCT, "epoch": 1, "checkpoint": STATE, "digest": "x"})
         connection.execute(CHECKPOINTS.update().values(body=body))
     with pytest.raises(Damaged):
         ledger.checkpoint(first)
@@ -75,7 +71,6 @@ def chain(ledger, path):
     """
     first = published(ledger)
     ledger.publish(
-        TENANT,
         PRODUCT,
         coin(0.6),
         epoch=2,

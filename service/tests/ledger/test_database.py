@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from service.tests.ledger.helpers import PRODUCT, TENANT, opened, person, published
+from service.tests.ledger.helpers import PRODUCT, opened, person, published
 from sqlalchemy import Engine, create_engine, event, inspect
 from sqlalchemy.exc import DBAPIError
 from tests.without_clocks import until
@@ -98,16 +98,16 @@ def test_the_head_says_what_was_switched_and_which_keys_changed(where, clock):
         ledger.decide(person(1), Terms(policy, 0.5, basis=seen[-1]))
         assert ledger.basis() == seen[-1]
         for action in ("shadow", "live", "note"):
-            ledger.operate("bank", "loan", action, "op")
+            ledger.operate("loan", action, "op")
             seen.append(ledger.basis())
-        ledger.change_keys(lambda known: [("key_created", "bank", "op", {"n": len(known)})])
+        ledger.change_keys(lambda known: [("key_created", "op", {"n": len(known)})])
         seen.append(ledger.basis())
         ledger.mark_restored("op")
         seen.append(ledger.basis())
         rows = {event.action: event.seq for event in ledger.events()}
         with ledger.store.reader.connect() as connection:
             assert read_basis(connection, ledger._guard) == seen[-1]
-        first = ledger.policies("bank", "loan")[0].seq
+        first = ledger.policies("loan")[0].seq
     assert seen == [
         (0, 0), (first, 0), (rows["shadow"], 0), (rows["live"], 0), (rows["live"], 0),
         (rows["live"], rows["key_created"]), (rows["restored"], rows["key_created"]),
@@ -118,7 +118,7 @@ def test_terms_that_rest_on_something_older_draw_nothing(where, clock):
     with opened(where, clock) as ledger:
         policy = published(ledger)
         before = ledger.basis()
-        ledger.operate("bank", "loan", "shadow", "op")
+        ledger.operate("loan", "shadow", "op")
         rows = ledger.head().seq
         with pytest.raises(Switched, match="send the request again"):
             ledger.decide(person(1), Terms(policy, 0.5, basis=before))
@@ -133,7 +133,7 @@ def test_a_switch_in_the_same_transaction_counts(ledger, policy):
     ledger._writer.submit(hold)
     until(lambda: ledger._writer._jobs.empty(), "the writer has taken the first job")
     early = ledger.submit([(person(1), Terms(policy, 0.5, basis=basis))])
-    switch = threading.Thread(target=ledger.operate, args=("bank", "loan", "shadow", "op"))
+    switch = threading.Thread(target=ledger.operate, args=("loan", "shadow", "op"))
     switch.start()
     until(lambda: ledger._writer._jobs.qsize() == 2, "the switch waits")
     late = ledger.submit([(person(2), Terms(policy, 0.5, basis=basis))])
@@ -238,8 +238,8 @@ def test_a_connection_that_was_ended_costs_nobody_the_answer(postgres_url):
             assert ledger.decide(person(number), Terms(policy, 0.5)).body == answer.body
         lives.append(1)
         with pytest.raises(LedgerUnavailable, match="at the commit"):
-            ledger.operate("bank", "loan", "shadow", "op")
-        assert ledger.counts("bank", "loan").decisions == 2
+            ledger.operate("loan", "shadow", "op")
+        assert ledger.counts("loan").decisions == 2
         assert verify(ledger).ok
 
 
@@ -300,7 +300,7 @@ def test_two_replicas_with_the_same_batches_at_once_draw_once(postgres_url):
         with ThreadPoolExecutor() as threads:
             list(threads.map(ask, (0, 1), (one, other)))
         assert answers[0] == answers[1]
-        assert one.counts(TENANT, PRODUCT).decisions == len(answers[0]) == 8 * 120
+        assert one.counts(PRODUCT).decisions == len(answers[0]) == 8 * 120
         assert verify(other, deep=True).ok
 
 
@@ -344,7 +344,7 @@ def test_a_frozen_server_is_noticed_while_it_is_frozen(postgres_url, monkeypatch
                 with pytest.raises(DatabaseAway):
                     ledger.decide(person(2), terms)
                 with pytest.raises(DatabaseAway):
-                    ledger.operate(TENANT, PRODUCT, "note", "op")
+                    ledger.operate(PRODUCT, "note", "op")
                 with pytest.raises(DBAPIError):
                     ledger.head()
             assert ledger.broken is None
@@ -354,7 +354,7 @@ def test_a_frozen_server_is_noticed_while_it_is_frozen(postgres_url, monkeypatch
                 return ledger.decide(person(2), terms)
 
         assert until(answered, "the server").drawn.person == "p2"
-        assert ledger.counts(TENANT, PRODUCT).decisions == 2
+        assert ledger.counts(PRODUCT).decisions == 2
         assert verify(ledger).ok
 
 

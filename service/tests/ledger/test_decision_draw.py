@@ -13,7 +13,6 @@ from service.tests.ledger.helpers import (
     DAY,
     KEYRING,
     PRODUCT,
-    TENANT,
     Clock,
     coin,
     decided,
@@ -49,7 +48,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 PROBABILITY = st.floats(0.0, 1.0)
 HEX = st.binary(min_size=32, max_size=32).map(bytes.hex)
 DRAWN = st.builds(
-    Drawn, seq=st.integers(1, 2**53 - 1), at=FINITE, tenant=TEXT, key=TEXT, person=TEXT,
+    Drawn, seq=st.integers(1, 2**53 - 1), at=FINITE, key=TEXT, person=TEXT,
     product=TEXT,
     window=TEXT, u=PROBABILITY, acceptance=PROBABILITY | st.integers(0, 1), accept=st.booleans(),
     policy=TEXT, epoch=st.integers(0, 2**53 - 1), audit_weight=PROBABILITY | st.just(0),
@@ -61,7 +60,7 @@ DRAWN = st.builds(
 def test_the_draw_is_the_hmac_of_the_windows_secret(ledger, policy):
     drawn = ledger.decide(person(1), Terms(policy, 0.5)).drawn
     secret = KEYRING.window_secret(ledger.id, drawn.window)
-    assert drawn.u == keyed_uniform(secret, TENANT, "p1", PRODUCT, drawn.window)
+    assert drawn.u == keyed_uniform(secret, "p1", PRODUCT, drawn.window)
     assert drawn.accept == (drawn.u < 0.5)
     assert drawn.propensity == 0.5
 
@@ -76,7 +75,7 @@ def test_the_same_key_gets_the_same_bytes_for_ever(where, days):
     with opened(where, clock) as ledger:
         again = ledger.decide(person(1), Terms(policy, 0.99))
         assert (again.body, again.drawn, again.replayed) == (first.body, first.drawn, True)
-        assert ledger.find(TENANT, "k1").body == first.body
+        assert ledger.find("k1").body == first.body
 
 
 def test_the_same_key_with_another_body_is_a_conflict(where):
@@ -105,7 +104,7 @@ def test_a_person_who_comes_back_in_the_window_meets_the_same_coin_and_counts_on
     third = ledger.decide(person(1, key="later"), Terms(policy, 0.5)).drawn
     assert third.u != first.u
     assert third.first
-    assert [row.seq for row in ledger.history(TENANT, PRODUCT)] == [first.seq, third.seq]
+    assert [row.seq for row in ledger.history(PRODUCT)] == [first.seq, third.seq]
 
 
 def test_first_means_that_person_product_and_window_have_not_met(where):
@@ -115,14 +114,12 @@ def test_first_means_that_person_product_and_window_have_not_met(where):
     clock, generator, met = Clock(), random.Random(0), set()
     with opened(where, clock) as ledger:
         policies = {PRODUCT: published(ledger)}
-        policies["card"] = ledger.publish(
-            TENANT, "card", coin(0.5), epoch=1, parent=None, checkpoint={}
-        ).id
+        policies["card"] = ledger.publish("card", coin(0.5), epoch=1, parent=None, checkpoint={}).id
         for step in range(60):
             clock.now += generator.expovariate(1 / (3 * DAY))
             if step % 9 == 8 and (number := generator.randrange(12)) in {one[0] for one in met}:
                 with contextlib.suppress(NotFound):  # erased before, and not back since
-                    ledger.erase(TENANT, f"p{number}", by="officer")
+                    ledger.erase(f"p{number}", by="officer")
             asked = [
                 (generator.randrange(12), generator.choice([PRODUCT, "card"]))
                 for _ in range(generator.randint(1, 8))
@@ -159,11 +156,13 @@ def test_twice_in_one_batch_is_once(ledger, policy):
     assert isinstance(conflict, Conflict)
 
 
-def test_people_products_tenants_and_windows_have_coins_of_their_own(ledger, policy, clock):
-    ledger.publish("other", PRODUCT, {"kind": "x"}, epoch=1, parent=None, checkpoint={})
-    elsewhere = ledger.policies("other", PRODUCT)[0].id
+def test_people_products_and_windows_have_coins_of_their_own(ledger, policy, clock):
+    ledger.publish("other", {"kind": "x"}, epoch=1, parent=None, checkpoint={})
+    elsewhere = ledger.policies("other")[0].id
     draws = {decided(ledger, policy, [n])[0].drawn.u for n in range(20)}
-    draws.add(ledger.decide(person(1, tenant="other"), Terms(elsewhere, 0.5)).drawn.u)
+    draws.add(
+        ledger.decide(person(1, key="elsewhere", product="other"), Terms(elsewhere, 0.5)).drawn.u
+    )
     assert len(draws) == 21
 
 
@@ -231,8 +230,8 @@ def test_the_audit_coin_is_part_of_the_same_draw(ledger, policy):
 def test_shadow_and_killed_decisions_are_kept_but_not_learned_from(ledger, policy):
     for number, mode in enumerate(("live", "shadow", "killed")):
         ledger.decide(person(number), Terms(policy, 0.5, mode=mode))
-    assert len(list(ledger.history(TENANT, PRODUCT))) == 1
-    assert len(list(ledger.history(TENANT, PRODUCT, usable_only=False))) == 3
+    assert len(list(ledger.history(PRODUCT))) == 1
+    assert len(list(ledger.history(PRODUCT, usable_only=False))) == 3
 
 
 def test_an_erased_person_is_gone_and_never_drawn_again(where):
@@ -240,19 +239,19 @@ def test_an_erased_person_is_gone_and_never_drawn_again(where):
         policy = published(ledger)
         first = decided(ledger, policy, range(5))[1].drawn
         ledger.decide(person(1, key="second"), Terms(policy, 0.5))
-        assert ledger.erase(TENANT, "p1", by="officer") == 2
+        assert ledger.erase("p1", by="officer") == 2
         for key in ("k1", "second"):
             with pytest.raises(Gone):
                 ledger.decide(person(1, key=key), Terms(policy, 0.5))
             with pytest.raises(Gone):
-                ledger.find(TENANT, key)
+                ledger.find(key)
         back = ledger.decide(person(1, key="back"), Terms(policy, 0.5)).drawn
         assert (back.u, back.first) == (first.u, False)
-        assert ledger.find(TENANT, "k2").drawn.person == "p2"
+        assert ledger.find("k2").drawn.person == "p2"
         assert verify(ledger, deep=True).ok
-        assert ledger.counts(TENANT, PRODUCT).erased == 2
+        assert ledger.counts(PRODUCT).erased == 2
         with pytest.raises(NotFound):
-            ledger.erase(TENANT, "nobody", by="officer")
+            ledger.erase("nobody", by="officer")
 
 
 def test_no_statement_of_an_erasure_grows_with_the_rows_of_the_person(where, monkeypatch):
@@ -264,7 +263,7 @@ def test_no_statement_of_an_erasure_grows_with_the_rows_of_the_person(where, mon
         terms = Terms(policy, 0.5)
         ledger.decide_many([(person(1, key=f"k{i}"), terms) for i in range(230)])
         ledger.decide(person(2, key="other"), terms)
-        ledger.report(TENANT, "k0", GroupReport("b"))  # a row of the person that is no decision
+        ledger.report("k0", GroupReport("b"))  # a row of the person that is no decision
         sizes = []
 
         def count(connection, cursor, statement, values, context, many):
@@ -272,12 +271,12 @@ def test_no_statement_of_an_erasure_grows_with_the_rows_of_the_person(where, mon
 
         for engine in (ledger.store.writer, ledger.store.reader):
             event.listen(engine, "before_cursor_execute", count)
-        assert ledger.erase(TENANT, "p1", by="officer") == 230
-        assert ledger.newest_erasure(TENANT, PRODUCT) == ledger.head().seq
+        assert ledger.erase("p1", by="officer") == 230
+        assert ledger.newest_erasure(PRODUCT) == ledger.head().seq
         assert 0 < max(sizes) <= 60
-        assert ledger.counts(TENANT, PRODUCT).erased == 230
+        assert ledger.counts(PRODUCT).erased == 230
         assert verify(ledger, deep=True).ok
-        assert ledger.find(TENANT, "other").drawn.person == "p2"
+        assert ledger.find("other").drawn.person == "p2"
 
 
 def test_an_erased_person_leaves_no_plaintext_and_no_key_in_the_file(path, clock):
@@ -288,7 +287,7 @@ def test_an_erased_person_leaves_no_plaintext_and_no_key_in_the_file(path, clock
         )
         wrapped = _wrapped_key(ledger)
         assert any(wrapped in file.read_bytes() for file in path.parent.iterdir())
-        ledger.erase(TENANT, "pcanary-person", by="officer")
+        ledger.erase("pcanary-person", by="officer")
         everything = b"".join(file.read_bytes() for file in path.parent.iterdir())
     assert wrapped not in everything
     assert b"canary" not in everything
@@ -316,9 +315,7 @@ def test_an_event_loop_can_wait_for_the_commit(ledger, policy):
     import asyncio
 
     answers = asyncio.run(_both(ledger, policy))
-    assert [ledger.find(TENANT, f"k{n}").body for n in range(50)] == [
-        answer[0].body for answer in answers
-    ]
+    assert [ledger.find(f"k{n}").body for n in range(50)] == [answer[0].body for answer in answers]
 
 
 @given(now=st.floats(0, 4e9), length=st.floats(1.0, 1e8), origin=st.floats(-1e9, 1e9))
@@ -336,15 +333,15 @@ def test_impossible_windows(length):
 
 def decision_text(drawn, key, slot, commit, sealed):
     """The text that the chain gets, by what decisions on the same terms share's terms."""
-    shared = SharedParts(drawn.tenant, drawn.product, drawn, drawn.window)  # it knows its own terms
+    shared = SharedParts(drawn.product, drawn, drawn.window)  # it knows its own terms
     members = ",".join(f'"{name}":"{digest}"' for name, digest in commit.items())
     return shared.text(drawn, key, slot, members, sealed)
 
 
 @given(DRAWN, HEX)
 def test_shared_parts_draw_as_the_definition_says(drawn, secret):
-    shared = SharedParts(drawn.tenant, drawn.product, drawn, drawn.window)
-    parts = (drawn.tenant, drawn.person, drawn.product, drawn.window)
+    shared = SharedParts(drawn.product, drawn, drawn.window)
+    parts = (drawn.person, drawn.product, drawn.window)
     secret = bytes.fromhex(secret)
     assert shared.uniform(KeyedHash(secret), drawn.person) == keyed_uniform(secret, *parts)
 
@@ -365,7 +362,7 @@ def test_the_text_of_a_decision(drawn, key, slot, digests):
 
 
 def test_an_application_that_was_checked_before_is_the_same():
-    given = ("bank", "k", "Zoë", "loan", [0.5, -0.0, 2.0], "a")
+    given = ("k", "Zoë", "loan", [0.5, -0.0, 2.0], "a")
     assert vars(Application.unchecked(*given)) == vars(Application(*given))
     assert Application.unchecked(*given).asked == Application(*given).asked
 
@@ -385,9 +382,9 @@ def test_a_text_agrees_with_its_own_columns(drawn, key, slot, digests):
 
 @given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5), st.data())
 def test_a_text_agrees_with_no_other_columns(drawn, key, slot, digests, data):
-    """Also not with a name that goes on as the text does after it: `bank","u":0.5,"window":"w1`."""
+    """Also not with a name that goes on as the text does after it: `loan","propensity":0.5`."""
     text, values = stored(drawn, key, slot, digests)
-    place = data.draw(st.integers(0, 6))
+    place = data.draw(st.integers(0, 5))
     if isinstance(values[place], bool):
         values[place] = data.draw(st.sampled_from([not values[place], 7, None, "true"]))
     else:
@@ -407,7 +404,7 @@ def test_a_text_agrees_with_no_other_columns(drawn, key, slot, digests, data):
     st.none() | FINITE | st.booleans(),
 )
 def test_what_the_conflict_check_compares(features, prices, group):
-    asked = Application("bank", "k", "Zoë", "loan", features, group=group, prices=prices)
+    asked = Application("k", "Zoë", "loan", features, group=group, prices=prices)
     assert asked.asked == canonical(
         ["Zoë", "loan", features, group, None if prices is None else list(prices)]
     )
@@ -457,7 +454,7 @@ def mixed(policy):
         who = f"{generator.choice(names)}{generator.randrange(60)}"
         key = f"{generator.choice(names)}{generator.randrange(90)}"
         group = generator.choice([None, "a", 'x","y', True, 3, 0.5])
-        asked = Application(TENANT, key, who, PRODUCT, (generator.choice([0.5, 1e-7]),), group)
+        asked = Application(key, who, PRODUCT, (generator.choice([0.5, 1e-7]),), group)
         unpublished = number % 17 == 5
         yield asked, Terms("nobody's" if unpublished else policy, 0.5, 0.1)
 
@@ -487,7 +484,7 @@ def test_a_batch_is_what_its_applications_are_one_by_one(where, tmp_path):
 def test_one_person_has_one_spelling(name):
     """NFD and blanks would make another person of the same one: another coin, another erasure."""
     for changed in ({"person": name}, {"key": name}):
-        told = {"tenant": "bank", "key": "k", "person": "p", "product": "loan", "features": [0.5]}
+        told = {"key": "k", "person": "p", "product": "loan", "features": [0.5]}
         with pytest.raises(Invalid, match="normal form C"):
             Application(**{**told, **changed})
-    Application("bank", "k", "P-\u00e9", "loan", [0.5])
+    Application("k", "P-\u00e9", "loan", [0.5])

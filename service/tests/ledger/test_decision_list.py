@@ -7,7 +7,6 @@ import random
 import pytest
 from service.tests.ledger.helpers import (
     PRODUCT,
-    TENANT,
     Clock,
     coin,
     decided,
@@ -42,22 +41,24 @@ OUTCOME = {
 
 @pytest.fixture
 def busy(where, monkeypatch):
-    """Two tenants, two products, two policies, every kind of report, some people erased."""
+    """Two products, two policies, every kind of report, some people erased."""
     monkeypatch.setattr(listing, "PAGE", 7)
     monkeypatch.setattr(listing, "LOOKED_AT", 23)
     monkeypatch.setattr(listing, "OPENED", 11)
     clock, chosen = Clock(), random.Random(3)
     with opened(where, clock, entropy=random.Random(1).randbytes) as ledger:
         first = published(ledger)
-        second = ledger.publish(TENANT, PRODUCT, coin(0.4), epoch=2, parent=first, checkpoint={}).id
-        other = ledger.publish("rival", PRODUCT, coin(0.5), epoch=1, parent=None, checkpoint={})
+        second = ledger.publish(PRODUCT, coin(0.4), epoch=2, parent=first, checkpoint={}).id
+        other = ledger.publish("rival", coin(0.5), epoch=1, parent=None, checkpoint={})
         for number in range(150):
             clock.now += chosen.choice([0.0, 1.0])
             group = chosen.choice([None, "a", "b"])
             policy = chosen.choice([first, second, second])
             ledger.decide(person(number, group=group), Terms(policy, 0.5))
             if number % 3 == 0:
-                ledger.decide(person(number, tenant="rival"), Terms(other.id, 0.5))
+                ledger.decide(
+                    person(number, key=f"r{number}", product="rival"), Terms(other.id, 0.5)
+                )
             report = chosen.choice(
                 [
                     Label(1), Label(-1), Override(True, "x"), Override(False, "x"),
@@ -68,9 +69,9 @@ def busy(where, monkeypatch):
             for about in (number, chosen.randrange(number + 1)):
                 if report is not None:
                     with contextlib.suppress(Conflict):  # a settlement without a dispute
-                        ledger.report(TENANT, f"k{about}", report)
+                        ledger.report(f"k{about}", report)
         for number in (3, 77, 149):
-            ledger.erase(TENANT, f"p{number}", "x")
+            ledger.erase(f"p{number}", "x")
         yield ledger
 
 
@@ -78,21 +79,21 @@ def walked(ledger, wanted):
     """All pages from the newest to the oldest, and back."""
     pages, before = [], None
     while True:
-        pages.append(list_decisions(ledger, TENANT, PRODUCT, wanted, before=before))
+        pages.append(list_decisions(ledger, PRODUCT, wanted, before=before))
         before = pages[-1].older
         if before is None:
             break
     down = [row for page in pages for row in page.rows]
     up, after = list(pages[-1].rows), pages[-1].newer
     while after is not None:
-        page = list_decisions(ledger, TENANT, PRODUCT, wanted, after=after)
+        page = list_decisions(ledger, PRODUCT, wanted, after=after)
         up, after = [*page.rows, *up], page.newer
     return pages, down, up
 
 
 @pytest.mark.slow
 def test_every_filter_gives_what_the_history_gives(busy):
-    every = list(busy.history(TENANT, PRODUCT, usable_only=False))[::-1]
+    every = list(busy.history(PRODUCT, usable_only=False))[::-1]
     times = [None, every[100].at, every[40].at]
     policies = sorted({row.policy for row in every})
     seen = 0
@@ -136,8 +137,8 @@ def test_a_page_searches_indexes_and_never_scans(ledger, policy):
 
     event.listen(ledger.store.reader, "before_cursor_execute", note)
     wanted = Wanted(False, "good", True, policy, since=1.0, until=3e9)
-    list_decisions(ledger, TENANT, PRODUCT, wanted, before=100)
-    list_decisions(ledger, TENANT, PRODUCT, Wanted(outcome="overruled"), after=0)
+    list_decisions(ledger, PRODUCT, wanted, before=100)
+    list_decisions(ledger, PRODUCT, Wanted(outcome="overruled"), after=0)
     event.remove(ledger.store.reader, "before_cursor_execute", note)
     plans = []
     with ledger.store.reader.connect() as connection:

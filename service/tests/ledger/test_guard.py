@@ -54,7 +54,7 @@ def test_a_forged_chain_is_read_and_never_extended(where, caplog):
         assert row in [problem.seq for problem in verify(ledger, deep=True).problems]
         assert not verify(ledger).ok
     with opened(where) as ledger, pytest.raises(Exception, match="not the keyring's"):
-        ledger.operate("bank", "loan", "note", "operator")
+        ledger.operate("loan", "note", "operator")
 
 
 @pytest.mark.parametrize("plausible", [False, True])
@@ -255,8 +255,8 @@ def test_a_switch_is_not_hidden_by_moving_the_marks_back(where, seal):
     with opened(where) as first:
         policy = published(first)
         before = first.basis()
-        first.operate("bank", "loan", "shadow", "op")
-        first.change_keys(lambda _: [("key_created", "bank", "op", {"sha256": "00"})])
+        first.operate("loan", "shadow", "op")
+        first.change_keys(lambda _: [("key_created", "op", {"sha256": "00"})])
         after = first.basis()
     assert after.switched > before.switched
     marks(where, switched=before.switched, keys=before.keys, basis_seal=seal)
@@ -301,10 +301,9 @@ def injected(where, action, seq, **changes):
     at, text, digest = intruder.run(
         "SELECT at, body, hash FROM events ORDER BY seq DESC LIMIT 1"
     ).fetchone()
-    body = json.loads(text) | {"action": action, "tenant": "bank", "product": "loan"} | changes
+    body = json.loads(text) | {"action": action, "product": "loan"} | changes
     intruder.run(
-        "INSERT INTO events (seq, at, action, tenant, product, body, hash) "
-        "VALUES (?, ?, ?, 'bank', 'loan', ?, ?)",
+        "INSERT INTO events (seq, at, action, product, body, hash) VALUES (?, ?, ?, 'loan', ?, ?)",
         *(seq, at, action, canonical(body), bytes(digest)),
     )
     intruder.connection.commit()
@@ -314,9 +313,9 @@ def injected(where, action, seq, **changes):
 def killed(ledger, numbers=range(5)):
     """A product that was killed after some decisions; its policy and the constant."""
     policy = published(ledger)
-    constant = ledger.register("bank", "loan", coin(0.0)).id
+    constant = ledger.register("loan", coin(0.0)).id
     decided(ledger, policy, numbers)
-    ledger.operate("bank", "loan", "kill", "op", policy=constant)
+    ledger.operate("loan", "kill", "op", policy=constant)
     return policy, constant
 
 
@@ -328,7 +327,7 @@ def test_a_row_that_was_added_without_the_keyring_decides_nothing(where, action,
     """
     with opened(where) as ledger, caplog.at_level(logging.CRITICAL):
         policy, constant = killed(ledger)
-        assert ledger.active("bank", "loan").mode == "killed"
+        assert ledger.active("loan").mode == "killed"
         about = {"policy": policy}
         if action == "window_plan":
             about = {"info": {"number": 1, "starts": 0.0, "length": 60.0, "origin": 0.0}}
@@ -340,7 +339,7 @@ def test_a_row_that_was_added_without_the_keyring_decides_nothing(where, action,
         assert "without the keyring" in ledger.broken
         assert "writes nothing any more" in caplog.text
         with pytest.raises(Exception, match="without the keyring"):
-            ledger.operate("bank", "loan", "note", "op")
+            ledger.operate("loan", "note", "op")
     with opened(where) as ledger:
         assert "without the keyring" in ledger.broken
         assert seq in [problem.seq for problem in verify(ledger).problems]
@@ -357,9 +356,9 @@ def test_what_is_active_is_not_told_from_rows_that_were_not_sealed(postgres_url)
         injected(postgres_url, "revive", 3)
         marks(postgres_url, switched=mark)
         ledger.decide(person(30), Terms(constant, 0.0, mode="killed"))
-        ledger.operate("bank", "other", "shadow", "op")
+        ledger.operate("other", "shadow", "op")
         with pytest.raises(Tampered):
-            ledger.active("bank", "loan")
+            ledger.active("loan")
         assert ledger.broken is not None
 
 
@@ -374,9 +373,9 @@ def test_a_switch_or_a_revocation_that_was_deleted_is_missed(where):
         intruder.run("DELETE FROM events WHERE action = 'kill'")
         intruder.connection.commit()
         intruder.connection.close()
-        ledger.operate("bank", "other", "revive", "op")
+        ledger.operate("other", "revive", "op")
         with pytest.raises(Tampered, match="without the keyring"):
-            ledger.active("bank", "loan")
+            ledger.active("loan")
         with pytest.raises(Exception, match="without the keyring"):
             ledger.decide(person(30), Terms("p", 0.0))
     with opened(where) as ledger:
@@ -440,7 +439,7 @@ def test_a_decision_costs_no_look_at_the_rows_that_decide(path):
             for number in range(10, 20):
                 decided(ledger, policy, [number])
             assert looks == []
-            ledger.operate("bank", "loan", "shadow", "op")
+            ledger.operate("loan", "shadow", "op")
             decided(ledger, policy, [30])
             assert len(looks) == 1  # whether a gap was confirmed
         finally:

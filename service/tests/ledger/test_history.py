@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from service.tests.ledger.helpers import DAY, PRODUCT, TENANT, decided, opened, person, published
+from service.tests.ledger.helpers import DAY, PRODUCT, decided, opened, person, published
 
 from evenhand_service.ledger import GroupReport, Label, Override, Settlement, Terms
 
@@ -11,7 +11,7 @@ WINDOW = 5 * DAY
 
 
 def rows_of(ledger, **options):
-    return {row.seq: row for row in ledger.history(TENANT, PRODUCT, **options)}
+    return {row.seq: row for row in ledger.history(PRODUCT, **options)}
 
 
 def drawn_of(ledger, policy, numbers, acceptance=0.5):
@@ -36,24 +36,19 @@ def test_no_fate_takes_anybody_out_or_changes_the_draw(where):
         ledger.decide(person(500), Terms(policy, 0.5, mode="shadow"))
         before = rows_of(ledger)
         for n in range(120):
-            key, accept = f"k{n}", ledger.find(TENANT, f"k{n}").drawn.accept
+            key, accept = f"k{n}", ledger.find(f"k{n}").drawn.accept
             told = [
                 Label(generator.choice([-1, 1])),
                 Override(generator.random() < 0.5, "clerk"),
                 GroupReport("b"),
             ]
             for report in generator.sample(told, generator.randrange(4)):
-                ledger.report(TENANT, key, report)
+                ledger.report(key, report)
             if generator.random() < 0.2 and accept:
-                ledger.erase(TENANT, f"p{n}", "officer")
+                ledger.erase(f"p{n}", "officer")
         after = rows_of(ledger)
         assert list(after) == list(before)
-        assert (
-            len(after)
-            == 120
-            == ledger.count_usable(TENANT, PRODUCT)
-            == ledger.counts(TENANT, PRODUCT).usable
-        )
+        assert len(after) == 120 == ledger.count_usable(PRODUCT) == ledger.counts(PRODUCT).usable
         for seq, row in after.items():
             assert {name: getattr(row, name) for name in DRAWN} == {
                 name: getattr(before[seq], name) for name in DRAWN
@@ -63,19 +58,19 @@ def test_no_fate_takes_anybody_out_or_changes_the_draw(where):
         left = [row for row in after.values() if row.status != "overruled" and not row.erased]
         assert len(left) < 120  # what leaving out would keep
         half = sorted(after)[60]
-        assert ledger.count_usable(TENANT, PRODUCT, after=half) == 59
+        assert ledger.count_usable(PRODUCT, after=half) == 59
 
 
 def test_an_overruled_decision_stays_as_drawn_without_a_label(ledger, policy):
     yes, no = drawn_of(ledger, policy, range(40))
-    ledger.report(TENANT, yes[0].key, Label(1))
-    refused = ledger.report(TENANT, yes[0].key, Override(False, "clerk"))
-    ledger.report(TENANT, yes[1].key, Override(False, "clerk"))
-    ledger.report(TENANT, yes[1].key, Label(-1))
-    accepted = ledger.report(TENANT, no[0].key, Override(True, "clerk"))
-    ledger.report(TENANT, yes[2].key, Label(-1))
-    agreed = ledger.report(TENANT, yes[2].key, Override(True, "clerk"))
-    assert ledger.report(TENANT, no[1].key, Override(False, "clerk")).result == "recorded"
+    ledger.report(yes[0].key, Label(1))
+    refused = ledger.report(yes[0].key, Override(False, "clerk"))
+    ledger.report(yes[1].key, Override(False, "clerk"))
+    ledger.report(yes[1].key, Label(-1))
+    accepted = ledger.report(no[0].key, Override(True, "clerk"))
+    ledger.report(yes[2].key, Label(-1))
+    agreed = ledger.report(yes[2].key, Override(True, "clerk"))
+    assert ledger.report(no[1].key, Override(False, "clerk")).result == "recorded"
     assert (refused.standing.status, accepted.standing.status, agreed.standing.status) == (
         "overruled",
         "rejected",
@@ -92,17 +87,15 @@ def test_an_overruled_decision_stays_as_drawn_without_a_label(ledger, policy):
         (False, 0, True),
         (False, 0, False),
     ]
-    assert ledger.report(TENANT, no[0].key, Label(1)).result == "quarantined"
-    assert ledger.counts(TENANT, PRODUCT).overruled == 3
+    assert ledger.report(no[0].key, Label(1)).result == "quarantined"
+    assert ledger.counts(PRODUCT).overruled == 3
     assert [
-        (o.seq, o.accept, o.group) for o in ledger.overruled(TENANT, PRODUCT, 0, ledger.head().seq)
+        (o.seq, o.accept, o.group) for o in ledger.overruled(PRODUCT, 0, ledger.head().seq)
     ] == sorted([(yes[0].seq, True, "a"), (yes[1].seq, True, "a"), (no[0].seq, False, "a")])
     then = ledger.head().seq
-    ledger.report(TENANT, yes[0].key, Override(True, "clerk"))  # the one against the draw counts
-    ledger.report(TENANT, yes[3].key, Override(False, "clerk"))
-    assert [o.seq for o in ledger.overruled(TENANT, PRODUCT, then, ledger.head().seq)] == [
-        yes[3].seq
-    ]
+    ledger.report(yes[0].key, Override(True, "clerk"))  # the one against the draw counts
+    ledger.report(yes[3].key, Override(False, "clerk"))
+    assert [o.seq for o in ledger.overruled(PRODUCT, then, ledger.head().seq)] == [yes[3].seq]
 
 
 def test_what_is_settled_is_what_the_chain_said_at_the_end_of_the_window(ledger, policy, clock):
@@ -124,7 +117,7 @@ def test_what_is_settled_is_what_the_chain_said_at_the_end_of_the_window(ledger,
 
     def tell(name, *reports):
         for report in reports:
-            ledger.report(TENANT, seqs[name].key, report)
+            ledger.report(seqs[name].key, report)
 
     clock.now += WINDOW  # the end itself belongs to the window
     tell("in time", Label(1))
@@ -143,7 +136,7 @@ def test_what_is_settled_is_what_the_chain_said_at_the_end_of_the_window(ledger,
     tell("overruled late", Override(False, "c"))
     tell("dispute settled late", Settlement(1, "judge"))
     tell("in time", Label(-1))
-    ledger.erase(TENANT, seqs["agreed"].person, "officer")
+    ledger.erase(seqs["agreed"].person, "officer")
     later = rows_of(ledger, maturity=WINDOW)
     assert {seq: row.settled for seq, row in later.items()} == {
         seq: row.settled for seq, row in closed.items()
@@ -169,13 +162,13 @@ def test_a_group_counts_if_it_was_told_within_the_window_and_says_that_it_was_la
 ):
     asked = [(person(n, group="a" if n == 0 else None), Terms(policy, 0.5)) for n in range(5)]
     drawn = [answer.drawn for answer in ledger.decide_many(asked)]
-    ledger.report(TENANT, "k0", GroupReport("a"))
-    ledger.report(TENANT, "k1", GroupReport("b"))
-    ledger.report(TENANT, "k2", GroupReport("b"))
-    ledger.report(TENANT, "k2", GroupReport("a"))  # two groups: none is known
+    ledger.report("k0", GroupReport("a"))
+    ledger.report("k1", GroupReport("b"))
+    ledger.report("k2", GroupReport("b"))
+    ledger.report("k2", GroupReport("a"))  # two groups: none is known
     clock.now += WINDOW + 1
-    ledger.report(TENANT, "k3", GroupReport("b"))
-    ledger.report(TENANT, "k1", GroupReport("a"))
+    ledger.report("k3", GroupReport("b"))
+    ledger.report("k1", GroupReport("a"))
     rows = rows_of(ledger, maturity=WINDOW)
     assert [(rows[d.seq].group, rows[d.seq].group_late) for d in drawn] == [
         ("a", False),
@@ -191,9 +184,9 @@ def test_a_group_counts_if_it_was_told_within_the_window_and_says_that_it_was_la
 @pytest.mark.parametrize("maturity", [None, WINDOW])
 def test_an_erased_row_keeps_its_draw(ledger, policy, maturity):
     yes, no = drawn_of(ledger, policy, range(30))
-    ledger.report(TENANT, yes[0].key, Label(1))
+    ledger.report(yes[0].key, Label(1))
     for d in (yes[0], no[0]):
-        ledger.erase(TENANT, d.person, "officer")
+        ledger.erase(d.person, "officer")
     rows = rows_of(ledger, maturity=maturity)
     for d in (yes[0], no[0]):
         row = rows[d.seq]
@@ -219,13 +212,13 @@ def test_the_short_way_to_the_groups_finds_what_the_history_says(where, monkeypa
         asked.append((person(3, key="again"), Terms(policy, 0.5)))
         asked.append((person(90), Terms(policy, 0.5, mode="shadow")))
         ledger.decide_many(asked)
-        ledger.report(TENANT, 'k","group":6', GroupReport("late"))
-        ledger.erase(TENANT, "p2", "officer")
+        ledger.report('k","group":6', GroupReport("late"))
+        ledger.erase("p2", "officer")
         upto = ledger.head().seq
-        ledger.report(TENANT, 'k","group":15', GroupReport("too late"))
+        ledger.report('k","group":15', GroupReport("too late"))
         for after, most in ((0, 100), (0, 12), (20, 14), (0, 0)):
-            rows = [*ledger.history(TENANT, PRODUCT, after=after, upto=upto)][:most]
-            assert [*ledger.usable_groups(TENANT, PRODUCT, after, upto, most)] == [
+            rows = [*ledger.history(PRODUCT, after=after, upto=upto)][:most]
+            assert [*ledger.usable_groups(PRODUCT, after, upto, most)] == [
                 (row.seq, row.group, row.accept) for row in rows
             ]
         assert len(rows_of(ledger)) == 40

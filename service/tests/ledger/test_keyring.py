@@ -119,7 +119,7 @@ def test_the_root_is_rotated_without_rewriting_the_ledger(where, tmp_path):
         clock.now += 31 * DAY
         (answer,) = decided(ledger, policy, [100])
         assert answer.drawn.window.endswith("r1")
-        assert ledger.erase("bank", "p3", "officer") == 1
+        assert ledger.erase("p3", "officer") == 1
         assert verify(ledger, deep=True).problems == ()
     with loaded() as ledger:
         assert ledger.keyring.active == 1

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from service.tests.ledger.helpers import KEYRING, TENANT, decided, published
+from service.tests.ledger.helpers import KEYRING, decided, published
 
 from evenhand_service.ledger import Damaged, Gone, NotFound
 from evenhand_service.ledger import standalone_verifier as verifier
@@ -76,7 +76,7 @@ def test_nodes_are_kept_once_and_a_forged_one_is_noticed(ledger, policy, path):
 
 def test_an_applicant_checks_the_proof_with_the_standard_library(ledger, policy, tmp_path):
     decided(ledger, policy, range(20))
-    proof = proof_of_decision(ledger, TENANT, "k7")
+    proof = proof_of_decision(ledger, "k7")
     assert proof["row"]["open"]["who"]["value"] == {"key": "k7", "person": "p7"}
     file = tmp_path / "proof.json"
 
@@ -101,10 +101,10 @@ def test_an_applicant_checks_the_proof_with_the_standard_library(ledger, policy,
         change(changed)
         assert run(changed).returncode == 1
     with pytest.raises(NotFound):
-        proof_of_decision(ledger, TENANT, "nobody")
-    ledger.erase(TENANT, "p7", "officer")
+        proof_of_decision(ledger, "nobody")
+    ledger.erase("p7", "officer")
     with pytest.raises(Gone):
-        proof_of_decision(ledger, TENANT, "k7")
+        proof_of_decision(ledger, "k7")
 
 
 @given(st.binary(min_size=32, max_size=32), st.binary(max_size=80), st.integers(0, 511))
@@ -123,5 +123,5 @@ def test_it_works_on_postgresql(postgres_url):
 
     with opened(postgres_url) as ledger:
         decided(ledger, published(ledger), range(300))
-        proof = proof_of_decision(ledger, TENANT, "k7")
+        proof = proof_of_decision(ledger, "k7")
         assert verifier.check_proof(proof, KEYRING.public_key) == []

@@ -8,7 +8,7 @@ import json
 import sqlite3
 
 import pytest
-from service.tests.ledger.helpers import PRODUCT, TENANT, coin, opened
+from service.tests.ledger.helpers import PRODUCT, coin, opened
 
 from evenhand_service.ledger import Damaged, Invalid, export, verify
 from evenhand_service.ledger import standalone_verifier as verifier
@@ -27,7 +27,7 @@ def referring(sha256):
 
 def publish(ledger, sha256, models, *, epoch=1, parent=None, checkpoint=None):
     return ledger.publish(
-        TENANT, PRODUCT, referring(sha256), epoch=epoch, parent=parent,
+        PRODUCT, referring(sha256), epoch=epoch, parent=parent,
         checkpoint={} if checkpoint is None else checkpoint, models=models,
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ import random
 from dataclasses import asdict
 
 import pytest
-from service.tests.ledger.helpers import PRODUCT, TENANT, decided, opened, person, published
+from service.tests.ledger.helpers import PRODUCT, decided, opened, person, published
 from sqlalchemy import delete, select, update
 
 from evenhand_service.ledger import (
@@ -156,7 +156,7 @@ def test_reports_in_the_ledger(where):
             (no, Label(1)),
             (no, Override(True, "clerk", "why")),
         ]
-        verdicts = [ledger.report(TENANT, key, report) for key, report in told]
+        verdicts = [ledger.report(key, report) for key, report in told]
         assert [v.result for v in verdicts] == [
             "recorded",
             "repeated",
@@ -167,15 +167,15 @@ def test_reports_in_the_ledger(where):
         ]
         assert verdicts[0].seq == verdicts[1].seq
         assert verdicts[3].seq == verdicts[4].seq  # kept once
-        assert ledger.report(TENANT, yes, Settlement(-1, "judge", "papers")).standing.label == -1
-        counts = ledger.counts(TENANT, PRODUCT)
+        assert ledger.report(yes, Settlement(-1, "judge", "papers")).standing.label == -1
+        counts = ledger.counts(PRODUCT)
         assert (counts.resolved, counts.disputed, counts.quarantined, counts.overruled) == (
             1,
             0,
             1,
             1,
         )
-        assert ledger.explain(TENANT, yes).standing.label == -1
+        assert ledger.explain(yes).standing.label == -1
         assert verify(ledger, deep=True).ok
 
 
@@ -186,12 +186,12 @@ def test_interleavings_through_the_ledger_train_on_no_label_of_a_rejected_person
         answer.drawn.key: generator.choices(REPORTS[:7], k=generator.randrange(6))
         for answer in answers
     }
-    told = [(TENANT, key, report) for key, reports in truth.items() for report in reports]
+    told = [(key, report) for key, reports in truth.items() for report in reports]
     for start in range(0, len(told), 7):
         ledger.report_many(generator.sample(told, 7) + told[start : start + 7])
     # those that came before their dispute were refused
-    ledger.report_many([one for one in told if isinstance(one[2], Settlement)])
-    rows = {row.seq: row for row in ledger.history(TENANT, PRODUCT, usable_only=False)}
+    ledger.report_many([one for one in told if isinstance(one[1], Settlement)])
+    rows = {row.seq: row for row in ledger.history(PRODUCT, usable_only=False)}
     for answer in answers:
         row, standing = (
             rows[answer.drawn.seq],
@@ -204,28 +204,26 @@ def test_interleavings_through_the_ledger_train_on_no_label_of_a_rejected_person
 def test_a_group_may_come_later_and_is_used_unless_two_were_told(ledger, policy):
     answers = ledger.decide_many([(person(n, group=None), Terms(policy, 0.5)) for n in range(3)])
     keys = [answer.drawn.key for answer in answers]
-    assert ledger.report(TENANT, keys[0], GroupReport("a")).result == "recorded"
-    assert ledger.report(TENANT, keys[1], GroupReport("a")).result == "recorded"
-    assert ledger.report(TENANT, keys[1], GroupReport("a")).result == "repeated"
-    assert ledger.report(TENANT, keys[1], GroupReport("b")).result == "disputed"
-    assert [row.group for row in ledger.history(TENANT, PRODUCT)] == ["a", None, None]
+    assert ledger.report(keys[0], GroupReport("a")).result == "recorded"
+    assert ledger.report(keys[1], GroupReport("a")).result == "recorded"
+    assert ledger.report(keys[1], GroupReport("a")).result == "repeated"
+    assert ledger.report(keys[1], GroupReport("b")).result == "disputed"
+    assert [row.group for row in ledger.history(PRODUCT)] == ["a", None, None]
     ledger.decide(person(9, group="b"), Terms(policy, 0.5))
-    assert ledger.report(TENANT, "k9", GroupReport("b")).result == "repeated"
-    assert ledger.report(TENANT, "k9", GroupReport("a")).result == "disputed"
-    assert ledger.explain(TENANT, "k9").group == "b"
-    ledger.erase(TENANT, "p0", "officer")
+    assert ledger.report("k9", GroupReport("b")).result == "repeated"
+    assert ledger.report("k9", GroupReport("a")).result == "disputed"
+    assert ledger.explain("k9").group == "b"
+    ledger.erase("p0", "officer")
     assert verify(ledger, deep=True).ok
 
 
 def test_a_report_on_nobody_or_on_an_erased_person(ledger, policy):
     decided(ledger, policy, [1])
     with pytest.raises(NotFound):
-        ledger.report(TENANT, "unknown", Label(1))
-    with pytest.raises(NotFound):
-        ledger.report("other", "k1", Label(1))
-    ledger.erase(TENANT, "p1", "officer")
+        ledger.report("unknown", Label(1))
+    ledger.erase("p1", "officer")
     with pytest.raises(Gone):
-        ledger.report(TENANT, "k1", Label(1))
+        ledger.report("k1", Label(1))
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1.0), (1.0, 1), (-0.0, 0), (2.5, 2.5)])
@@ -233,13 +231,13 @@ def test_equal_numbers_are_one_group(ledger, policy, first, second):
     """Whether the first one was known before the decision or told afterwards."""
     terms = Terms(policy, 0.5)
     ledger.decide_many([(person(1, group=None), terms), (person(2, group=first), terms)])
-    assert ledger.report(TENANT, "k1", GroupReport(first)).result == "recorded"
+    assert ledger.report("k1", GroupReport(first)).result == "recorded"
     for key in ("k1", "k2"):
-        assert ledger.report(TENANT, key, GroupReport(second)).result == "repeated"
-        assert ledger.report(TENANT, key, GroupReport(first)).result == "repeated"
-    assert [row.group for row in ledger.history(TENANT, PRODUCT)] == [first, first]
+        assert ledger.report(key, GroupReport(second)).result == "repeated"
+        assert ledger.report(key, GroupReport(first)).result == "repeated"
+    assert [row.group for row in ledger.history(PRODUCT)] == [first, first]
     for other in (True, "1", 7):  # the control
-        assert ledger.report(TENANT, "k2", GroupReport(other)).result == "disputed"
+        assert ledger.report("k2", GroupReport(other)).result == "disputed"
 
 
 # running counts: the same as counting everything again, whatever happened in between, at the price
@@ -249,7 +247,7 @@ def test_equal_numbers_are_one_group(ledger, policy, first, second):
 def counted_anew(ledger):
     """By somebody who has never looked before."""
     with ledger.store.reader.connect() as connection, connection.begin():
-        anew = RunningCounts("bank", "loan")
+        anew = RunningCounts("loan")
         anew.kept = anew.upto = 0
         anew._resume = lambda *_: None
         return anew.look(connection, ledger.head().seq, ledger.keyring)
@@ -257,7 +255,7 @@ def counted_anew(ledger):
 
 def by_hand(ledger):
     """From the history, one by one: an independent way."""
-    rows = list(ledger.history("bank", "loan", usable_only=False))
+    rows = list(ledger.history("loan", usable_only=False))
     standing = [row for row in rows if row.accept and not row.overruled]
     return {
         "decisions": len(rows),
@@ -278,16 +276,16 @@ def happen(ledger, policy, chosen, number):
                 ledger.decide(person(number), Terms(policy, 0.6))
             case 4 | 5:
                 report = Label(chosen.choice([-1, 1]))
-                ledger.report_many([("bank", key, report)])
+                ledger.report_many([(key, report)])
             case 6:
                 report = Override(chosen.random() < 0.5, "clerk")
-                ledger.report_many([("bank", key, report)])
+                ledger.report_many([(key, report)])
             case 7:
-                ledger.report_many([("bank", key, Settlement(1, "judge"))])
+                ledger.report_many([(key, Settlement(1, "judge"))])
             case 8:
-                ledger.report_many([("bank", key, GroupReport("g"))])
+                ledger.report_many([(key, GroupReport("g"))])
             case 9 if chosen.random() < 0.3:
-                ledger.erase("bank", f"p{number}", "clerk")
+                ledger.erase(f"p{number}", "clerk")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -298,12 +296,12 @@ def test_whatever_happens_in_between_the_counts_are_those_of_counting_anew(where
         for _ in range(25):
             with contextlib.suppress(Gone, NotFound):
                 happen(ledger, policy, chosen, chosen.randint(1, 12))
-            assert ledger.counts("bank", "loan") == counted_anew(ledger)
+            assert ledger.counts("loan") == counted_anew(ledger)
         # The coins above are secret; these two are accepted whatever the secret is.
         ledger.decide_many([(person(number), Terms(policy, 1.0)) for number in (98, 99)])
-        ledger.report_many([("bank", "k98", Label(1))])
-        ledger.erase("bank", "p99", "clerk")
-        found = ledger.counts("bank", "loan")
+        ledger.report_many([("k98", Label(1))])
+        ledger.erase("p99", "clerk")
+        found = ledger.counts("loan")
         assert found == counted_anew(ledger)
         known = by_hand(ledger)
         assert {name: getattr(found, name) for name in known if name != "resolved"} == {
@@ -340,9 +338,9 @@ def test_a_look_costs_what_has_happened_since_the_last_one(path, clock):
         cost = []
         for first, last in ((0, 300), (310, 3000)):
             decided(ledger, policy, first, last)
-            ledger.counts("bank", "loan")
+            ledger.counts("loan")
             decided(ledger, policy, last, last + 10)
-            running = ledger._counted["bank", "loan"]
+            running = ledger._counted["loan"]
 
             def look(connection, running=running):
                 running.look(connection, ledger.head().seq, ledger.keyring)
@@ -350,7 +348,7 @@ def test_a_look_costs_what_has_happened_since_the_last_one(path, clock):
             cost.append(steps(ledger, look))
         anew = steps(
             ledger,
-            lambda c: RunningCounts("bank", "loan").look(c, ledger.head().seq, ledger.keyring),
+            lambda c: RunningCounts("loan").look(c, ledger.head().seq, ledger.keyring),
         )
         assert cost[1] <= 2 * cost[0] + 2
         assert anew > 20 * (cost[1] + 1)  # the negative control: everything again
@@ -362,11 +360,11 @@ def test_a_new_process_goes_on_from_what_was_kept(where, clock, monkeypatch):
         policy = published(ledger)
         for i in range(30):
             ledger.decide(person(i), Terms(policy, 0.5))
-        before = ledger.counts("bank", "loan")
+        before = ledger.counts("loan")
     with opened(where, clock) as ledger:
-        assert ledger.summary("bank", "loan", "counts")[0] > 20
-        assert ledger.counts("bank", "loan") == before == counted_anew(ledger)
-        assert ledger._counted["bank", "loan"].kept > 20
+        assert ledger.summary("loan", "counts")[0] > 20
+        assert ledger.counts("loan") == before == counted_anew(ledger)
+        assert ledger._counted["loan"].kept > 20
 
 
 @pytest.mark.parametrize("attack", ["flipped", "moved", "gone"])
@@ -374,7 +372,7 @@ def test_a_summary_that_was_tampered_with_is_thrown_away(where, clock, attack):
     with opened(where, clock) as ledger:
         policy = published(ledger)
         ledger.decide(person(1), Terms(policy, 1.0))
-        ledger.keep_summary("bank", "loan", "counts", 2, asdict(Counts(decisions=999)))
+        ledger.keep_summary("loan", "counts", 2, asdict(Counts(decisions=999)))
         with ledger.store.writer.begin() as connection:
             if attack == "gone":
                 connection.execute(delete(SUMMARIES))
@@ -384,14 +382,14 @@ def test_a_summary_that_was_tampered_with_is_thrown_away(where, clock, attack):
                 data = bytearray(connection.execute(select(SUMMARIES.c.data)).scalar_one())
                 data[-1] ^= 1
                 connection.execute(update(SUMMARIES).values(data=bytes(data)))
-        assert ledger.summary("bank", "loan", "counts") is None
-        assert ledger.counts("bank", "loan") == counted_anew(ledger)
-        assert ledger.counts("bank", "loan").decisions == 1
+        assert ledger.summary("loan", "counts") is None
+        assert ledger.counts("loan") == counted_anew(ledger)
+        assert ledger.counts("loan").decisions == 1
 
 
 def test_counts_of_nobody_are_zeros(where, clock):
     with opened(where, clock) as ledger:
-        assert ledger.counts("bank", "nothing") == Counts()
+        assert ledger.counts("nothing") == Counts()
     assert KEEP_EVERY > 0
 
 
@@ -401,9 +399,9 @@ def test_a_settlement_before_its_dispute_is_refused(ledger, policy):
     no = next(a.drawn.key for a in answers if not a.drawn.accept)
     for reports in ([], [Label(1)]):
         for report in reports:
-            ledger.report(TENANT, yes, report)
+            ledger.report(yes, report)
         with pytest.raises(Conflict, match="nothing to settle"):
-            ledger.report(TENANT, yes, Settlement(1, "judge"))
-    both = ledger.report_many([(TENANT, yes, Label(-1)), (TENANT, yes, Settlement(1, "judge"))])
+            ledger.report(yes, Settlement(1, "judge"))
+    both = ledger.report_many([(yes, Label(-1)), (yes, Settlement(1, "judge"))])
     assert [one.result for one in both] == ["disputed", "recorded"]
-    assert ledger.report(TENANT, no, Settlement(1, "judge")).result == "quarantined"
+    assert ledger.report(no, Settlement(1, "judge")).result == "quarantined"

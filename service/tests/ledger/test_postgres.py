@@ -13,7 +13,6 @@ from service.tests.ledger.conftest import _postgres_tools, skip
 from service.tests.ledger.helpers import (
     KEYRING,
     PRODUCT,
-    TENANT,
     Clock,
     decided,
     opened,
@@ -77,10 +76,10 @@ def test_the_service_runs_under_the_role(granted):
     _, url, policy = granted
     with opened(url) as ledger:
         decided(ledger, policy, range(5, 300))
-        ledger.report(TENANT, "k1", Label(1))
+        ledger.report("k1", Label(1))
         ledger.acquire_lease("train", "me", 60.0)
-        ledger.operate(TENANT, PRODUCT, "note", "operator")
-        assert ledger.erase(TENANT, "p7", "officer") == 1
+        ledger.operate(PRODUCT, "note", "operator")
+        assert ledger.erase("p7", "officer") == 1
         decided(ledger, policy, [7007])
         assert verify(ledger, deep=True).ok
 
@@ -185,7 +184,7 @@ def test_an_erasure_waits_for_whoever_reads(postgres_url, monkeypatch):
     with opened(postgres_url) as ledger, psycopg.connect(postgres_url) as reader:
         decided(ledger, published(ledger), range(3))
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        digest = person_digest(KEYRING, TENANT, "p1")
+        digest = person_digest(KEYRING, "p1")
         asked = reader.execute("SELECT key FROM people WHERE lookup = %s", [digest])
         key, waits = bytes(asked.fetchone()[0]), []
 
@@ -194,7 +193,7 @@ def test_an_erasure_waits_for_whoever_reads(postgres_url, monkeypatch):
             reader.rollback()
 
         monkeypatch.setattr("evenhand_service.ledger.postgres.time.sleep", pause)
-        ledger.erase(TENANT, "p1", "officer")
+        ledger.erase("p1", "officer")
         assert waits[0]
         assert key[12:] not in _pages(postgres_url, "people")
 
@@ -207,19 +206,19 @@ def test_an_erased_key_is_in_no_page(postgres_url, monkeypatch):
         decided(ledger, policy, range(60))
 
         def key_of(name):
-            digest = person_digest(KEYRING, TENANT, name).hex()
+            digest = person_digest(KEYRING, name).hex()
             rows = run(postgres_url, f"SELECT key FROM people WHERE lookup = '\\x{digest}'")
             return bytes(rows[0][0])
 
         left = 0
         for number in range(0, 60, 3):
             key = key_of(f"p{number}")
-            ledger.erase(TENANT, f"p{number}", "officer")
+            ledger.erase(f"p{number}", "officer")
             left += key[12:] in _pages(postgres_url, "people")
         assert left == 0
         monkeypatch.setattr(module.postgres, "vacuum", lambda engine: True)  # the control
         key = key_of("p1")
-        ledger.erase(TENANT, "p1", "officer")
+        ledger.erase("p1", "officer")
         assert key[12:] in _pages(postgres_url, "people")
 
 

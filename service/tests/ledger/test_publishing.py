@@ -4,7 +4,7 @@ import dataclasses
 import threading
 
 import pytest
-from service.tests.ledger.helpers import KEYRING, PRODUCT, TENANT, Clock, coin, opened, published
+from service.tests.ledger.helpers import KEYRING, PRODUCT, Clock, coin, opened, published
 
 from evenhand_service.ledger import (
     Damaged,
@@ -22,7 +22,6 @@ def test_a_publication_follows_the_last_one_or_is_refused(where):
     with opened(where) as ledger:
         first = published(ledger)
         second = ledger.publish(
-            TENANT,
             PRODUCT,
             coin(0.6),
             epoch=2,
@@ -32,22 +31,20 @@ def test_a_publication_follows_the_last_one_or_is_refused(where):
         )
         for epoch, parent in ((2, first), (3, first), (4, second.id), (3, None)):
             with pytest.raises(StalePolicy):
-                ledger.publish(
-                    TENANT, PRODUCT, coin(0.7), epoch=epoch, parent=parent, checkpoint={}
-                )
-        assert [policy.epoch for policy in ledger.policies(TENANT, PRODUCT)] == [1, 2]
-        assert [row.document for row in ledger.certificates(TENANT, PRODUCT)] == [{"limit": 0.1}]
+                ledger.publish(PRODUCT, coin(0.7), epoch=epoch, parent=parent, checkpoint={})
+        assert [policy.epoch for policy in ledger.policies(PRODUCT)] == [1, 2]
+        assert [row.document for row in ledger.certificates(PRODUCT)] == [{"limit": 0.1}]
         assert ledger.policy(second.id) == second
-        assert ledger.active(TENANT, PRODUCT).policy == second
+        assert ledger.active(PRODUCT).policy == second
         with pytest.raises(NotFound):
             ledger.policy("0" * 64)
 
 
 def test_the_same_policy_may_be_published_for_two_epochs(ledger):
     first = published(ledger)
-    again = ledger.publish(TENANT, PRODUCT, coin(0.5), epoch=2, parent=first, checkpoint={})
+    again = ledger.publish(PRODUCT, coin(0.5), epoch=2, parent=first, checkpoint={})
     assert again.id == first
-    assert ledger.active(TENANT, PRODUCT).policy.epoch == 2
+    assert ledger.active(PRODUCT).policy.epoch == 2
 
 
 def test_a_lease_changes_hands_when_it_expires_and_fences_the_sleeper(where):
@@ -63,7 +60,7 @@ def test_a_lease_changes_hands_when_it_expires_and_fences_the_sleeper(where):
         with pytest.raises(StalePolicy):
             published(ledger, lease=sleeper)
         published(ledger, lease=awake)
-        assert len(ledger.policies(TENANT, PRODUCT)) == 1
+        assert len(ledger.policies(PRODUCT)) == 1
 
 
 @pytest.mark.parametrize("epochs", [5])
@@ -75,7 +72,7 @@ def test_four_trainers_on_postgresql_publish_each_epoch_once(postgres_url, epoch
             thread.start()
         for thread in threads:
             thread.join()
-        assert [p.epoch for p in ledgers[0].policies(TENANT, PRODUCT)] == list(range(1, epochs + 1))
+        assert [p.epoch for p in ledgers[0].policies(PRODUCT)] == list(range(1, epochs + 1))
         assert verify(ledgers[1], deep=True).ok
     finally:
         for ledger in ledgers:
@@ -83,11 +80,10 @@ def test_four_trainers_on_postgresql_publish_each_epoch_once(postgres_url, epoch
 
 
 def _train(ledger, epochs):
-    while len(lineage := ledger.policies(TENANT, PRODUCT)) < epochs:
+    while len(lineage := ledger.policies(PRODUCT)) < epochs:
         parent = lineage[-1].id if lineage else None
         try:
             ledger.publish(
-                TENANT,
                 PRODUCT,
                 coin(0.1 + 0.1 * len(lineage)),
                 epoch=len(lineage) + 1,
@@ -100,28 +96,28 @@ def _train(ledger, epochs):
 
 def test_kill_revive_rollback_and_shadow(ledger):
     first = published(ledger, certificate={"limit": 0.1})
-    second = ledger.publish(TENANT, PRODUCT, coin(0.6), epoch=2, parent=first, checkpoint={}).id
-    everybody = ledger.register(TENANT, PRODUCT, coin(1.0)).id
+    second = ledger.publish(PRODUCT, coin(0.6), epoch=2, parent=first, checkpoint={}).id
+    everybody = ledger.register(PRODUCT, coin(1.0)).id
 
     def now():
-        found = ledger.active(TENANT, PRODUCT)
+        found = ledger.active(PRODUCT)
         return found.policy.id, found.mode
 
     assert now() == (second, "live")
-    ledger.operate(TENANT, PRODUCT, "kill", "operator", "smoke", policy=everybody)
+    ledger.operate(PRODUCT, "kill", "operator", "smoke", policy=everybody)
     assert now() == (everybody, "killed")
-    third = ledger.publish(TENANT, PRODUCT, coin(0.7), epoch=3, parent=second, checkpoint={}).id
+    third = ledger.publish(PRODUCT, coin(0.7), epoch=3, parent=second, checkpoint={}).id
     assert now() == (everybody, "killed")
-    ledger.operate(TENANT, PRODUCT, "revive", "operator")
+    ledger.operate(PRODUCT, "revive", "operator")
     assert now() == (third, "live")
-    ledger.operate(TENANT, PRODUCT, "rollback", "operator", policy=first)
+    ledger.operate(PRODUCT, "rollback", "operator", policy=first)
     assert now() == (first, "live")
-    ledger.operate(TENANT, PRODUCT, "shadow", "operator")
+    ledger.operate(PRODUCT, "shadow", "operator")
     assert now() == (first, "shadow")
-    ledger.operate(TENANT, PRODUCT, "live", "operator")
-    fourth = ledger.publish(TENANT, PRODUCT, coin(0.8), epoch=4, parent=third, checkpoint={}).id
+    ledger.operate(PRODUCT, "live", "operator")
+    fourth = ledger.publish(PRODUCT, coin(0.8), epoch=4, parent=third, checkpoint={}).id
     assert now() == (fourth, "live")
-    actions = [e.action for e in ledger.events(TENANT, PRODUCT)]
+    actions = [e.action for e in ledger.events(PRODUCT)]
     assert actions == ["kill", "revive", "rollback", "shadow", "live"]
 
 
@@ -133,14 +129,13 @@ def test_operators_cannot_name_what_does_not_exist(ledger, policy):
         ("dance", None, Invalid),
     ):
         with pytest.raises(error):
-            ledger.operate(TENANT, PRODUCT, action, "operator", policy=target)
+            ledger.operate(PRODUCT, action, "operator", policy=target)
     assert ledger.head() == before
-    assert ledger.active("nobody", PRODUCT) is None
+    assert ledger.active("nothing") is None
 
 
 def test_every_change_of_a_policy_breaks_its_signature(ledger):
     policy = ledger.publish(
-        TENANT,
         PRODUCT,
         coin(0.5),
         epoch=1,
@@ -152,7 +147,6 @@ def test_every_change_of_a_policy_breaks_its_signature(ledger):
     policy.verify(KEYRING.public_key)
     changes = {
         "id": "x",
-        "tenant": "x",
         "product": "x",
         "epoch": 9,
         "parent": "x",
@@ -170,7 +164,7 @@ def test_every_change_of_a_policy_breaks_its_signature(ledger):
 @pytest.mark.parametrize("version", [None, 0, 2])
 def test_a_policy_of_another_protocol_is_an_error(ledger, version):
     published(ledger)
-    (policy,) = ledger.policies(TENANT, PRODUCT)
+    (policy,) = ledger.policies(PRODUCT)
     body = policy.signed | {"info": {"protocol_version": version}, "signature": policy.signature}
     with pytest.raises(Damaged, match=f"protocol version {version!r}"):
         PolicyRecord.from_body(policy.seq, body)
@@ -179,4 +173,4 @@ def test_a_policy_of_another_protocol_is_an_error(ledger, version):
 def test_a_policy_must_be_json(ledger):
     for document in ({"x": float("nan")}, {"x": object()}):
         with pytest.raises(Refusal):
-            ledger.publish(TENANT, PRODUCT, document, epoch=1, parent=None, checkpoint={})
+            ledger.publish(PRODUCT, document, epoch=1, parent=None, checkpoint={})

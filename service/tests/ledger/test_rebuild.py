@@ -4,7 +4,7 @@ give the same policies and certificates.
 
 import numpy as np
 import pytest
-from service.tests.ledger.helpers import PRODUCT, TENANT, opened, person
+from service.tests.ledger.helpers import PRODUCT, opened, person
 
 from evenhand import CertifiedLearner, FalsePositiveRate
 from evenhand.environments import Discrete
@@ -66,7 +66,7 @@ def lived(ledger, environment, people):
         epoch = learner.open_epoch()
         document = {"epoch": epoch.number, "policy": learner.policy.to_json()}
         parent = ledger.publish(
-            TENANT, PRODUCT, document, epoch=epoch.number, parent=parent, checkpoint={}
+            PRODUCT, document, epoch=epoch.number, parent=parent, checkpoint={}
         ).id
         size = min(learner.rounds_left, people - done)
         sample = environment.draw(size, generator)
@@ -84,9 +84,7 @@ def lived(ledger, environment, people):
         )
         assert [d.accept for d in decisions] == [d.accept for d in drawn]
         told = [
-            (TENANT, d.key, Label(int(y)))
-            for d, y in zip(drawn, sample.label, strict=True)
-            if d.accept
+            (d.key, Label(int(y))) for d, y in zip(drawn, sample.label, strict=True) if d.accept
         ]
         ledger.report_many(told)
         rounds = np.arange(done, done + size)[[d.accept for d in drawn]]
@@ -102,7 +100,7 @@ def rebuilt(ledger, environment, closings):
     """
     learner, after = learner_of(environment), 0
     for upto in closings:
-        rows = list(ledger.history(TENANT, PRODUCT, after=after, upto=upto))
+        rows = list(ledger.history(PRODUCT, after=after, upto=upto))
         features = np.array([row.features for row in rows])
         learner.open_epoch()
         first = learner.round
@@ -123,7 +121,7 @@ def test_the_rebuilt_learner_is_the_one_that_lived(path, environment):
     with opened(path) as ledger:
         learner, closings = lived(ledger, environment, 1500)
         ledger.report(
-            TENANT, "k5", Override(False, "clerk")
+            "k5", Override(False, "clerk")
         )  # what comes later does not change what was seen then
     with opened(path) as ledger:
         again = rebuilt(ledger, environment, closings)
@@ -142,24 +140,24 @@ def test_the_history_sees_what_was_known_then(ledger, policy, clock):
         for answer in ledger.decide_many([(person(n), Terms(policy, 0.5)) for n in range(50)])
     ]
     yes = [drawn for drawn in seen if drawn.accept]
-    ledger.report(TENANT, yes[0].key, Label(1))
+    ledger.report(yes[0].key, Label(1))
     then = ledger.head().seq
-    ledger.report(TENANT, yes[0].key, Label(-1))
-    ledger.report(TENANT, yes[1].key, Label(-1))
-    ledger.report(TENANT, yes[2].key, Override(False, "clerk"))
+    ledger.report(yes[0].key, Label(-1))
+    ledger.report(yes[1].key, Label(-1))
+    ledger.report(yes[2].key, Override(False, "clerk"))
     clock.now += 10
     ledger.decide(person(99), Terms(policy, 0.5))
-    labels = {row.seq: row.label for row in ledger.history(TENANT, PRODUCT, upto=then)}
+    labels = {row.seq: row.label for row in ledger.history(PRODUCT, upto=then)}
     assert (labels[yes[0].seq], labels[yes[1].seq], len(labels)) == (1, 0, 50)
-    now = {row.seq: row.status for row in ledger.history(TENANT, PRODUCT, decided_before=clock.now)}
+    now = {row.seq: row.status for row in ledger.history(PRODUCT, decided_before=clock.now)}
     assert (now[yes[0].seq], now[yes[1].seq], now[yes[2].seq], len(now)) == (
         "disputed",
         "resolved",
         "overruled",
         50,
     )
-    ledger.erase(TENANT, "p0", "officer")
-    erased = next(iter(ledger.history(TENANT, PRODUCT)))
+    ledger.erase("p0", "officer")
+    erased = next(iter(ledger.history(PRODUCT)))
     assert (erased.erased, erased.features, erased.group, erased.u) == (True, None, None, seen[0].u)
 
 
@@ -169,5 +167,5 @@ def test_pages_do_not_lose_anybody(ledger, policy, monkeypatch):
     monkeypatch.setattr(chain, "PAGE", 7)
     monkeypatch.setattr(history, "_PAGE", history._PAGE.limit(None).limit(7))
     ledger.decide_many([(person(n), Terms(policy, 0.5)) for n in range(50)])
-    assert [row.features for row in ledger.history(TENANT, PRODUCT)] == [(0.5, 2.0)] * 50
+    assert [row.features for row in ledger.history(PRODUCT)] == [(0.5, 2.0)] * 50
     assert audit.verify(ledger).rows == 54

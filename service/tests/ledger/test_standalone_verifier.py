@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from service.tests.ledger.helpers import DAY, TENANT, decided, opened, person, published
+from service.tests.ledger.helpers import DAY, decided, opened, person, published
 from tests.test_canonical import VALUE
 
 from evenhand.canonical import canonical
@@ -39,11 +39,11 @@ def exported(tmp_path_factory):
         policy = published(ledger)
         decided(ledger, policy, range(100), audit_weight=0.1)
         ledger.decide(person(5, key="again"), Terms(policy, 0.9))
-        ledger.report(TENANT, "k1", Label(1))
+        ledger.report("k1", Label(1))
         clock.now += 31 * DAY
         decided(ledger, policy, range(100, 150))
         clock.now += 31 * DAY
-        ledger.erase(TENANT, "p7", "officer")
+        ledger.erase("p7", "officer")
         secrets = {w.name: ledger.reveal(w.name, "auditor").hex() for w in ledger.windows()}
         (folder / "head.json").write_text(json.dumps(ledger.signed_head().to_json()))
         export(ledger, folder / "export.jsonl")

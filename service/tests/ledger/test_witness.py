@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 
 import pytest
-from service.tests.ledger.helpers import KEYRING, TENANT, Clock, decided, opened, person, published
+from service.tests.ledger.helpers import KEYRING, Clock, decided, opened, person, published
 from service.tests.ledger.loopback_witnesses import Keeper, served
 from service.tests.torture.integrity import Intruder
 
@@ -257,4 +257,4 @@ def test_entries_of_others_and_settings_that_are_none(ledger, policy, tmp_path, 
     witnesses.publish()
     assert "over https" in witnesses.standings["https"].error
     assert json.loads(file.read_text())["ledger"] != ledger.id
-    assert ledger.find(TENANT, "k1")
+    assert ledger.find("k1")

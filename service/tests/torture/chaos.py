@@ -95,8 +95,8 @@ def found_in(ledger, between):
     windows = {row.body["window"] for row in rows}
     return Found(
         rows,
-        ledger.policies("bank", "loan"),
-        ledger.events("bank", "loan"),
+        ledger.policies("loan"),
+        ledger.events("loan"),
         dates,
         {name: ledger.keyring.window_secret(ledger.id, name) for name in windows},
         between,
@@ -147,7 +147,7 @@ def redrawn(calls, found):
     wrong = 0
     for row in found.rows:
         window = row.body["window"]
-        u = uniform(found.secrets[window], "bank", person_of(row.key), "loan", window)
+        u = uniform(found.secrets[window], person_of(row.key), "loan", window)
         follows = row.body["accept"] == (u < row.body["acceptance"])
         wrong += row.body["u"] != u or row.person != person_of(row.key) or not follows
     return wrong

@@ -49,7 +49,7 @@ def _judged(place, log, answered, refused, health):
         wrong, new = asyncio.run(_again(process, answered))
     with reopened(place) as ledger:
         sound = verify(ledger, deep=True).ok
-        late = ledger.counts("bank", "loan").decisions - len(answered) - 1
+        late = ledger.counts("loan").decisions - len(answered) - 1
     told = (
         f"{len(answered):,} answered, "
         f"then {len(refused)} x {'/'.join(sorted({str(s) for s in refused}))}, health {health}"

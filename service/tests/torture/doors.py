@@ -127,7 +127,7 @@ def fuzz(quick):
         if found.status_code >= 400 and found.headers["content-type"] != "application/problem+json":
             bad.append((method, path))
     sound = verify(made.ledger, deep=True).ok
-    rows = recompute(made.ledger, "bank", "loan")
+    rows = recompute(made.ledger, "loan")
     made.close()
     spread = ", ".join(f"{k}: {v:,}" for k, v in sorted(statuses.items()))
     chain = "sound" if sound else "BROKEN"

@@ -80,7 +80,7 @@ def _given(place):
     """How many decisions a trainer is given by the ledger."""
     number = 0
     with reopened(place) as ledger, contextlib.suppress(Damaged):
-        for _ in ledger.history("bank", "loan"):
+        for _ in ledger.history("loan"):
             number += 1
     return number
 

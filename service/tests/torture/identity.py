@@ -48,7 +48,7 @@ def identical_requests(quick):
     with Process(place).running() as process:
         different = asyncio.run(_at_once(process, times, 100))
     with reopened(place) as ledger:
-        draws, sound = ledger.counts("bank", "loan").decisions, verify(ledger).ok
+        draws, sound = ledger.counts("loan").decisions, verify(ledger).ok
     figure = f"{times} x 100 at once over HTTP: {draws} draws, {different} times the bodies differ"
     return "one draw each, equal bodies", figure, different == 0 and draws == times and sound
 
@@ -74,7 +74,7 @@ def other_body(quick):
     singles = tries[:: 10 if not quick else 50]
     passed += sum(made.post("/v1/decisions", body).status_code != 409 for body in singles)
     unchanged = decided(made, [asked(f"k{i}", group="a") for i in range(number)]) == first
-    stored = made.ledger.counts("bank", "loan").decisions
+    stored = made.ledger.counts("loan").decisions
     made.close()
     figure = (
         f"{len(tries) + len(singles):,} tries on {number:,} keys: {passed} passed; "
@@ -93,7 +93,7 @@ def late_retries(quick):
             made.post("/v1/decisions", body).content != kept
             for body, kept in zip(bodies, first, strict=True)
         )
-    stored = made.ledger.counts("bank", "loan").decisions
+    stored = made.ledger.counts("loan").decisions
     made.close()
     figure = (
         f"after 1, 400 and 2,000 days: {changed} of {3 * number:,} answers changed, "
@@ -127,7 +127,7 @@ def interleavings(quick):
             for key in (one, other):
                 # a settlement comes after what it settles; without a dispute it is refused
                 told += [
-                    (("bank", key, report), chosen.random() + isinstance(report, Settlement))
+                    ((key, report), chosen.random() + isinstance(report, Settlement))
                     for report in reports + chosen.choices(reports, k=2)
                 ]
             expected[one] = expected[other] = _folded(keys is by_decision[True], reports)
@@ -135,18 +135,18 @@ def interleavings(quick):
     for start in range(0, len(told), 997):
         made.ledger.report_many([report for report, _ in told[start : start + 997]])
     row_of = {answer["key"]: answer["row"] for answer in answers}
-    rows = {row.seq: row for row in made.ledger.history("bank", "loan", usable_only=False)}
+    rows = {row.seq: row for row in made.ledger.history("loan", usable_only=False)}
     wrong = sum(
         (rows[row_of[k]].status, rows[row_of[k]].label) != (s.status, s.label)
         for k, s in expected.items()
     )
-    lineage = {p.epoch: p.id for p in made.ledger.policies("bank", "loan") if p.in_lineage}
+    lineage = {p.epoch: p.id for p in made.ledger.policies("loan") if p.in_lineage}
     rounds = Rounds()
-    rows = list(made.ledger.history("bank", "loan"))
+    rows = list(made.ledger.history("loan"))
     append_rows(rounds, rows, lineage, columns=1, maturity=None)
     leaked = int((rounds["label"][~rounds["accept"]] != 0).sum())
     trained = int((rounds["label"] != 0).sum())
-    quarantined = made.ledger.counts("bank", "loan").quarantined
+    quarantined = made.ledger.counts("loan").quarantined
     made.close()
     figure = (
         f"{len(expected):,} interleavings of {len(told):,} reports: {wrong} in another state; "
@@ -164,10 +164,10 @@ def _throw_coins(made):
     from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
     from evenhand.policies import Mixture
 
-    first = next(p for p in made.ledger.policies("bank", "loan") if p.in_lineage)
+    first = next(p for p in made.ledger.policies("loan") if p.in_lineage)
     coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
-    made.ledger.publish("bank", "loan", coin, epoch=2, parent=first.id, checkpoint={})
-    made.service.decider.refresh(made.service.decider.product("bank", "loan"))
+    made.ledger.publish("loan", coin, epoch=2, parent=first.id, checkpoint={})
+    made.service.decider.refresh(made.service.decider.product("loan"))
 
 
 def _folded(accept, reports):

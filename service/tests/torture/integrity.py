@@ -9,7 +9,7 @@ from pathlib import Path
 
 from service.tests.torture.kills import reopened
 from service.tests.torture.policies import database
-from service.tests.torture.serving import Process, application, folder
+from service.tests.torture.serving import Client, Process, application, folder
 from tests.without_clocks import until
 
 from evenhand.canonical import canonical
@@ -171,7 +171,7 @@ def one_plan(quick):
     settings = (place / "service.toml").read_text().replace("window_days = 7", "window_days = 30")
     (place / "service.toml").write_text(settings)
     with reopened(place) as ledger:
-        rows = list(ledger.history("bank", "loan", usable_only=False))
+        rows = list(ledger.history("loan", usable_only=False))
         coins, sound = {row.u for row in rows}, verify(ledger, deep=True).ok
         begun = ledger.plan_windows(15 * DAY, "operator")
         with contextlib.suppress(Invalid):
@@ -201,7 +201,7 @@ def _coins_without_a_plan():
         for number, days in enumerate((30, 15, 1, 7)):
             given["p"] = WindowPlan(days * DAY)
             with opened(place, Clock()) as ledger:
-                policy = published(ledger) if number == 0 else ledger.policies("bank", "loan")[0].id
+                policy = published(ledger) if number == 0 else ledger.policies("loan")[0].id
                 asked = person("same", key=f"k{number}")
                 coins.add(ledger.decide(asked, Terms(policy, 0.5)).drawn.u)
     finally:
@@ -220,9 +220,11 @@ def why_no_faketime():
 
 def clocks(quick):
     """A service whose clock is 400 days ahead: on SQLite, after it had run by the right clock, it
-    writes nothing; on PostgreSQL the database's clock dates its rows. No window is ever revealed.
+    writes nothing; on PostgreSQL the database's clock dates its rows, and ends its keys, so that a
+    key of 90 days still opens. No window is ever revealed. The control believes any clock; it is
+    asked with a key of 1,000 days, for that of 90 has ended there.
     """
-    target = "0 rows dated ahead, 0 secrets of open windows"
+    target = "0 rows dated ahead, 0 secrets of open windows, no key ended by that clock"
     if why_no_faketime():
         return target, why_no_faketime(), False
     told, held = [], True
@@ -234,11 +236,15 @@ def clocks(quick):
                 place = folder()
                 with Process(place, kind, more=more).running() as process:
                     assert asyncio.run(_posted(process, application("before"))) == [200]
+                    short = process.token
+                    lasting = asyncio.run(_new_key(process, days=1000))
+                (place / "token").write_text(lasting)
                 ahead = Process(place, kind, more=more, under=["faketime", "-f", "+400d"])
-                status, revealed = 503, 0
+                status, ended, revealed = 503, False, 0
                 try:
                     with ahead.running():
                         (status,) = asyncio.run(_posted(ahead, application("ahead")))
+                        ended = asyncio.run(_looks(ahead, short)) == 401
                         revealed = asyncio.run(_reveal_all(ahead))
                 except RuntimeError:  # it did not even start, and its log says why
                     assert not ahead.alive()
@@ -248,17 +254,38 @@ def clocks(quick):
                 with reopened(place) as ledger:
                     late = sum(
                         row.at > ledger.clock() + DAY
-                        for row in ledger.history("bank", "loan", usable_only=False)
+                        for row in ledger.history("loan", usable_only=False)
                     )
-                said = f"{status} ahead, {after} afterwards, {late} rows ahead, {revealed} revealed"
+                said = (
+                    f"{status} ahead, {after} afterwards, {late} rows ahead, {revealed} revealed, "
+                    f"key of 90 days {'ended' if ended else 'not ended'}"
+                )
                 told.append(f"{name if kind == 'real' else 'without the check'}: {said}")
                 if kind == "trusting":
-                    held &= late > 0 and revealed > 0
+                    held &= late > 0 and revealed > 0 and ended
                 else:
                     expected = (200, True) if where else (503, True)
                     held &= (status, alarm) == expected and after == 200
-                    held &= late == 0 and revealed == 0
+                    held &= late == 0 and revealed == 0 and not ended
     return target, "; ".join(told), held
+
+
+async def _new_key(process, days):
+    """A key with every scope."""
+    client = process.client()
+    scopes = ["decide", "observe", "override", "audit", "admin"]
+    asked = {"name": "lasting", "scopes": scopes, "days": days}
+    _, made = await client.post("/v1/keys", asked)
+    client.close()
+    return json.loads(made)["token"]
+
+
+async def _looks(process, token):
+    """The status that a key gets."""
+    client = Client(process.port, token)
+    status, _ = await client.get("/v1/windows")
+    client.close()
+    return status
 
 
 async def _reveal_all(process):
@@ -446,7 +473,7 @@ def erased_keys(quick, kind="real"):
             asyncio.run(_posted(process, *people))
             keyring, before, after = open_keyring(load_settings(place / "service.toml")), 0, 0
             for i in range(number):
-                key = _wrapped(url, person_digest(keyring, "bank", f"k{i}"))
+                key = _wrapped(url, person_digest(keyring, f"k{i}"))
                 before += key in _pages(url)
                 assert asyncio.run(_erased(process, f"k{i}")) == 200
                 after += key in _pages(url)

@@ -93,7 +93,7 @@ def lives(kind, number, seed=1):
         return {
             "acknowledged": len(acknowledged),
             "wrong": wrong,
-            "stored": ledger.counts("bank", "loan").decisions,
+            "stored": ledger.counts("loan").decisions,
             "doubled": doubled(ledger),
             "sound": verify(ledger, deep=True).ok,
         }
@@ -101,7 +101,7 @@ def lives(kind, number, seed=1):
 
 def _stored(ledger, key):
     try:
-        return ledger.find("bank", key).body
+        return ledger.find(key).body
     except Exception:  # noqa: BLE001 - whatever it is, the answer is not there
         return None
 
@@ -195,7 +195,7 @@ def traced(kind, clients, each):
     keyring = open_keyring(load_settings(place / "service.toml"))
     return judge(
         (place / "trace").read_text(errors="replace"),
-        {key: key_digest(keyring, "bank", key) for key in keys},
+        {key: key_digest(keyring, key) for key in keys},
     )
 
 

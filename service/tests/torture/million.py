@@ -30,7 +30,7 @@ def fill(place, number, clock):
     now = [clock() - 40 * DAY]
     with open_ledger(load_settings(place / "service.toml"), lambda: now[0]) as ledger:
         now[0] = max(now[0], ledger.head().at)
-        policy = ledger.policies("bank", "loan")[-1].id
+        policy = ledger.policies("loan")[-1].id
         cursor = (
             ledger.store.writer.raw_connection().cursor()
         )  # what is written is tried here, and not how durably
@@ -42,7 +42,7 @@ def fill(place, number, clock):
             ledger.decide_many(
                 [
                     (
-                        Application("bank", f"m{i}", f"m{i}", "loan", (0.5,), "a"),
+                        Application(f"m{i}", f"m{i}", "loan", (0.5,), "a"),
                         Terms(policy, 0.5, 0.1, 2),
                     )
                     for i in people
@@ -63,7 +63,7 @@ def recomputed(quick, place):
         ends.append(window.ends + 1)
         secret = ledger.reveal(window.name, "auditor")
         rows = export(ledger, place / "export.jsonl", opened=("who",))
-        decisions = ledger.counts("bank", "loan").decisions
+        decisions = ledger.counts("loan").decisions
     (place / "secrets.json").write_text(json.dumps({window.name: secret.hex()}))
     words = [
         sys.executable,

@@ -56,7 +56,7 @@ def swaps_under_load(quick):
         for number in range(swaps):
             document = _mixture(number).to_json()
             newest = made.ledger.publish(
-                "bank", "loan", document, epoch=newest.epoch + 1, parent=newest.id, checkpoint={}
+                "loan", document, epoch=newest.epoch + 1, parent=newest.id, checkpoint={}
             )
             made.service.decider.refresh(LOAN)
             if number % 10 == 9:
@@ -94,7 +94,7 @@ def swaps_under_load(quick):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(ask, range(4)))
     thread.join()
-    checked = recompute(made.ledger, "bank", "loan")
+    checked = recompute(made.ledger, "loan")
     made.close()
     figure = (
         f"{swaps} swaps under {total:,} requests, {len(used)} policies decided; "
@@ -198,7 +198,7 @@ def train(url, place, holder, epochs):
 
 
 def closings_of(ledger):
-    return [p for p in ledger.policies("bank", "loan") if p.in_lineage]
+    return [p for p in ledger.policies("loan") if p.in_lineage]
 
 
 def four_trainers(quick):
@@ -318,7 +318,7 @@ def service_and_library(quick):
     made = bank()
     live(made, 5 if quick else 10)
     published = {p.epoch: p.document for p in closings(made)}
-    certificates = {row.epoch: row.document for row in made.ledger.certificates("bank", "loan")}
+    certificates = {row.epoch: row.document for row in made.ledger.certificates("loan")}
     played, different = played_by_the_library(made.ledger)
     same = sum((published[e], certificates[e]) == found for e, found in played.items())
     rebuilt = Trainer(made.ledger, LOAN, "auditor")
@@ -328,7 +328,7 @@ def service_and_library(quick):
         published[last],
         certificates[last],
     )
-    people = made.ledger.counts("bank", "loan").usable
+    people = made.ledger.counts("loan").usable
     made.close()
     figure = (
         f"{people:,} people: {same} of {len(played)} policies and certificates equal, "

@@ -149,7 +149,7 @@ def _end_all_connections(url):
 
 def _not_active(ledger):
     """(decisions, those whose policy or mode was not active when they were written, switches)."""
-    policies, events = ledger.policies("bank", "loan"), ledger.events("bank", "loan")
+    policies, events = ledger.policies("loan"), ledger.events("loan")
     with ledger.store.reader.connect() as connection:
         rows = connection.execute(
             select(DECISIONS.c.seq, DECISIONS.c.body).order_by(DECISIONS.c.seq)
@@ -240,8 +240,8 @@ async def _added(replicas, url, seq):
     assert (await other.post("/v1/decisions", application("killed")))[0] == 200
     with psycopg.connect(url.replace("evenhand@", "appender@"), autocommit=True) as intruder:
         intruder.execute(
-            "INSERT INTO events (seq, at, tenant, product, action, body, hash) SELECT "
-            f"{seq}, at, tenant, product, 'revive', replace(body, '\"kill\"', '\"revive\"'), hash "
+            "INSERT INTO events (seq, at, product, action, body, hash) SELECT "
+            f"{seq}, at, product, 'revive', replace(body, '\"kill\"', '\"revive\"'), hash "
             "FROM events WHERE action = 'kill'"
         )
     for number, replica in enumerate((*reversed(replicas), *replicas)):
@@ -441,7 +441,7 @@ def paused(quick, url, kind):
     with three(url, "pausing" if kind == "real" else kind) as replicas:
         found = [asyncio.run(_pause(replicas, url, number)) for number in range(times)]
         with ledger_of(replicas, url) as ledger:
-            written, sound = ledger.counts("bank", "loan").decisions, verify(ledger).ok
+            written, sound = ledger.counts("loan").decisions, verify(ledger).ok
     went_on, once = [s for s, _ in found if s is not None], sum(one for _, one in found)
     figure = f"{len(went_on)} of {times} pauses: the others went on"
     if went_on:
@@ -517,7 +517,7 @@ def frozen_server(quick, url, kind):
     with three(url, kind) as replicas:
         told, once = asyncio.run(_asked_while_frozen(replicas[2], url))
         with ledger_of(replicas, url) as ledger:
-            sound = verify(ledger).ok and ledger.counts("bank", "loan").decisions == 2
+            sound = verify(ledger).ok and ledger.counts("loan").decisions == 2
     seconds = [one for one in told if one is not None]
     figure = f"{len(seconds)} of {len(told)} answered"
     figure += f", after {max(seconds):.1f} s at most" if seconds else " while it stood"
@@ -655,7 +655,7 @@ def sessions(quick, url, kind):
     with three(url, kind) as replicas, ledger_of(replicas, url) as ledger:
         asyncio.run(_shadowed(replicas[0]))
         during, after = asyncio.run(_session(replicas))
-        by = {event.by for event in ledger.events("bank", "loan") if event.action == "shadow"}
+        by = {event.by for event in ledger.events("loan") if event.action == "shadow"}
     figure = f"by {sorted(by)}, a session on {during} of 3, after its end on {after}"
     return target, figure, (during, after, by) == (3, 0, {"first"})
 

@@ -76,9 +76,9 @@ class DryLedger(Ledger):
 
 
 def _drawn(a, terms):
-    u = uniform(SECRET, a.tenant, a.person, a.product, "w1")
+    u = uniform(SECRET, a.person, a.product, "w1")
     return Drawn(
-        1, time.time(), a.tenant, a.key, a.person, a.product, "w1",
+        1, time.time(), a.key, a.person, a.product, "w1",
         u, terms.acceptance, u < terms.acceptance, terms.policy, terms.epoch,
         terms.audit_weight, u < terms.audit_weight, True, terms.mode,
     )  # fmt: skip
@@ -97,9 +97,9 @@ class ObligingLedger(Ledger):
 class AgreeingLedger(Ledger):
     """The mutant for which an erasure that finds nobody has been done."""
 
-    def erase(self, tenant, person, by):
+    def erase(self, person, by):
         try:
-            return super().erase(tenant, person, by)
+            return super().erase(person, by)
         except NotFound:
             return 0
 
@@ -398,7 +398,7 @@ def main(config, kind, log):
         render=render,
         idle_seconds=settings.idle_transaction_seconds,
     )
-    keys, fresh = open_keys(ledger, settings)
+    keys, fresh = open_keys(ledger)
     if fresh is not None:
         (Path(config).parent / "token").write_text(fresh)
     app = create_app(ledger, settings, keys, train=kind == "verbose")
@@ -408,14 +408,12 @@ def main(config, kind, log):
     service = app.app.state.service
     service.begin()
     product = settings.products[0]
-    published = {policy.epoch for policy in ledger.policies("bank", "loan")}
+    published = {policy.epoch for policy in ledger.policies("loan")}
     if max(published) == 1 and kind != "verbose":  # a coin, so that draws matter
         first = service.decider.active(product).policy
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
-        issued = ledger.certificates("bank", "loan")[-1].document  # what the dashboard looks for
-        ledger.publish(
-            "bank", "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=issued
-        )
+        issued = ledger.certificates("loan")[-1].document  # what the dashboard looks for
+        ledger.publish("loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=issued)
         service.decider.refresh(product)
     if kind == "cramped":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -26,7 +26,6 @@ train_every = {train_every}
 idle_transaction_seconds = 1
 {more}
 [[product]]
-tenant = "bank"
 name = "loan"
 features = ["score"]
 class = "thresholds"

@@ -15,20 +15,7 @@ TRIED_ONE_BY_ONE = attackers
 QUICK = [row for row in ROWS if not row.alone and row.run is not TRIED_ONE_BY_ONE]
 
 
-KNOWN = {
-    "a clock 400 days ahead (libfaketime)": "the row's key ends after 90 days of that clock",
-    "three first starts on an empty database": "its mutant no longer makes a second key",
-}
-"""Rows that do not hold since keys end and the first one is a file: to be written anew."""
-
-
-def tried(row):
-    why = KNOWN.get(row.name)
-    marks = () if why is None else pytest.mark.xfail(reason=why, strict=False)
-    return pytest.param(row, id=row.name, marks=marks)
-
-
-@pytest.mark.parametrize("row", [tried(row) for row in QUICK])
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in QUICK])
 def test_a_row_holds(row, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     target, figure, held = row.run(True)[0] if row.run is draws else row.run(True)

@@ -184,7 +184,7 @@ def hidden_people(quick, kind="real"):
                 keyring = open_keyring(load_settings(process.folder / "service.toml"))
                 intruder = Intruder(where or process.folder / "ledger.sqlite")
                 for i in range(number):
-                    lookup = person_digest(keyring, "bank", f"k{i}")
+                    lookup = person_digest(keyring, f"k{i}")
                     changed = "UPDATE people SET lookup = ? WHERE lookup = ?"
                     intruder.run(changed, bytes([i]) * 32, lookup)
                 intruder.connection.commit()

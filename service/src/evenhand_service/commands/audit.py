@@ -215,7 +215,7 @@ def proof_command(settings: "Settings", key: str, out: Path) -> None:
     from evenhand_service.ledger.merkle import proof_of_decision
 
     with _ledger(settings) as (ledger, _):
-        proof = proof_of_decision(ledger, settings.institution, key)
+        proof = proof_of_decision(ledger, key)
     handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(json.dumps(proof, indent=1, sort_keys=True) + "\n")
@@ -320,7 +320,7 @@ def export_command(
 
     chosen, period = _chosen(settings, product, start, end)
     with _ledger(settings) as (ledger, _):
-        rows = (row for row in ledger.history(*chosen.names) if period.holds(row.at))
+        rows = (row for row in ledger.history(chosen.name) if period.holds(row.at))
         click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")
 
 

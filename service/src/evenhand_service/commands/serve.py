@@ -126,7 +126,7 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
         contextlib.closing(server.bound(settings)) as listening,  # a busy port burns no key
         server.open_ledger(settings, fast if demo else SystemClock()) as ledger,
     ):
-        keys, token = LedgerKeys(ledger, settings.institution), None
+        keys, token = LedgerKeys(ledger), None
         written = None
         if demo:
             token = keys.first(by="evenhand serve --demo")
@@ -270,7 +270,7 @@ def _opened(settings: "Settings") -> Iterator["LedgerKeys"]:
             "or stop it.",
         ) from locked
     with ledger:
-        yield LedgerKeys(ledger, settings.institution)
+        yield LedgerKeys(ledger)
 
 
 def _by(by: str | None) -> str:

@@ -271,7 +271,7 @@ class _Checks:
             for name in opened.mismatches(body["commit"]):
                 self.refuse(seq, f"its sealed {name} is not what was committed to")
             if "u" in body:
-                person = person_digest(self.keyring, body["tenant"], opened.fields["who"]["person"])
+                person = person_digest(self.keyring, opened.fields["who"]["person"])
                 if bytes(lookup or b"") != person:
                     what = "its person is not found by name: people.lookup was changed"
                     self.refuse(seq, f"{what}, so an erasure would delete nothing")
@@ -405,7 +405,7 @@ class _Recomputed:
         if window not in self._secrets:
             secret = self.ledger.keyring.window_secret(self.ledger.id, window)
             self._secrets[window] = KeyedHash(secret)
-        person = (body["tenant"], fields["who"]["person"], body["product"], window)
+        person = (fields["who"]["person"], body["product"], window)
         if keyed_uniform(self._secrets[window], *person) != body["u"]:
             self.refuse(seq, "U is not the HMAC of the window's secret and the person")
         waiting = self._waiting.setdefault(body["policy"], [])
@@ -451,7 +451,7 @@ class _Recomputed:
                 return
 
 
-def recompute(ledger: Ledger, tenant: str, product: str) -> int:
+def recompute(ledger: Ledger, product: str) -> int:
     """Compute the acceptance of every decision again, bit for bit.
 
     It is pi(x), pi being the policy that the row names.
@@ -460,7 +460,7 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
     ----------
     ledger : Ledger
         The ledger.
-    tenant, product : str
+    product : str
         Whose decisions.
 
     Returns
@@ -481,16 +481,16 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
     ...     tempfile.TemporaryDirectory() as folder,
     ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
     ... ):
-    ...     recompute(ledger, "bank", "loan")
+    ...     recompute(ledger, "loan")
     0
     """
-    records = ledger.policies(tenant, product)
+    records = ledger.policies(product)
     policies = {
         record.id: policy_from_json(record.document, models=ledger.models(record.document))
         for record in records
     }
     checked = 0
-    for row in ledger.history(tenant, product, usable_only=False):
+    for row in ledger.history(product, usable_only=False):
         if row.features is None:
             continue
         policy = policies[row.policy]

@@ -345,7 +345,7 @@ class Transaction:
 
     def append_event(self, action: str, by: str, note: str = "", **about: object) -> int:
         """Who did what, and what it is about; its number."""
-        nothing: Json = {"tenant": None, "product": None, "policy": None, "info": {}}
+        nothing: Json = {"product": None, "policy": None, "info": {}}
         return self.append("event", {"action": action, "by": by, "note": note, **nothing, **about})
 
     def append_text(self, kind: str, text: str, lookups: Values) -> int:

@@ -80,10 +80,10 @@ def _name(name: str, *, nullable: bool = False, unique: bool = False) -> "Column
 DECISIONS = _chained(
     "decisions",
     _name("key", unique=True),
-    *_names("slot", "tenant", "product"),
+    *_names("slot", "product"),
     Column("accept", Boolean, nullable=False),
     Column("usable", Boolean, nullable=False),
-    Index("decisions_by_product", "tenant", "product", "seq"),
+    Index("decisions_by_product", "product", "seq"),
 )
 OUTCOMES, QUARANTINE = (
     _chained(
@@ -97,20 +97,20 @@ OUTCOMES, QUARANTINE = (
 """Reports on decisions: those that count, and labels of rejected people."""
 POLICIES = _chained(
     "policies",
-    *_names("id", "tenant", "product"),
+    *_names("id", "product"),
     Column("epoch", Integer, nullable=True),
-    UniqueConstraint("tenant", "product", "epoch"),
+    UniqueConstraint("product", "epoch"),
     Index("policies_by_id", "id"),
 )
 """`epoch` is NULL for policies outside the lineage: no two published ones share an epoch."""
 CERTIFICATES = _chained(
-    "certificates", *_names("tenant", "product"), Column("epoch", Integer, nullable=False)
+    "certificates", *_names("product"), Column("epoch", Integer, nullable=False)
 )
 CHECKPOINTS = _chained(
     "checkpoints",
-    *_names("tenant", "product"),
+    *_names("product"),
     Column("epoch", Integer, nullable=False),
-    UniqueConstraint("tenant", "product", "epoch"),
+    UniqueConstraint("product", "epoch"),
 )
 """The state of the learner that made the policy of that epoch: sums over people, none of them."""
 MODELS = _chained("models", _name("sha256", unique=True))
@@ -121,7 +121,6 @@ ERASURES = _chained("erasures")
 EVENTS = _chained(
     "events",
     _name("action"),
-    _name("tenant", nullable=True),
     _name("product", nullable=True),
     Index("events_by_action", "action", "seq"),
 )
@@ -205,7 +204,6 @@ follow from the chain; the seal says that a holder of the keyring computed them.
 SUMMARIES = Table(
     "summaries",
     METADATA,
-    Column("tenant", String, primary_key=True),
     Column("product", String, primary_key=True),
     Column("what", String, primary_key=True),
     Column("upto", _Seq, nullable=False),
@@ -269,7 +267,7 @@ def create_schema(connection: Connection) -> None:
     _create_marks(connection)
     # decisions are found by their policy; a list of them is never a scan
     policy = POLICY_OF_BODY[connection.dialect.name]
-    by_policy = f"decisions (tenant, product, ({policy}), seq)"
+    by_policy = f"decisions (product, ({policy}), seq)"
     connection.execute(text(f"CREATE INDEX decisions_by_policy ON {by_policy}"))
     connection.execute(HEAD.insert().values(id=1, seq=0, hash=bytes(32), at=0.0, seal=bytes(32)))
 

@@ -1,7 +1,7 @@
 """Decisions: what is asked, on which terms, how it is drawn inside a transaction, and what is
 answered.
 
-    U = HMAC(secret of the window, tenant | person | product | window)
+    U = HMAC(secret of the window, person | product | window)
     accept = (U < acceptance),   audit = (U < audit_weight)
 
 A key that is known is answered from the ledger; only a key that is new is drawn. Erasing a person
@@ -49,7 +49,7 @@ from evenhand_service.ledger.refusals import (
 
 Mode = Literal["live", "shadow", "killed"]
 MAX_NAME = 200
-"""Characters in a tenant, a key, a person or a product."""
+"""Characters in a key, a person or a product."""
 PRINTABLE = (
     r"^[^\u0000-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680"
     r"\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb"
@@ -134,11 +134,11 @@ def require_name(what: str, value: object) -> None:
 
     Examples
     --------
-    >>> require_name("tenant", "bank")
-    >>> require_name("tenant", "")
+    >>> require_name("person", "Ada")
+    >>> require_name("person", "")
     Traceback (most recent call last):
         ...
-    evenhand_service.ledger.refusals.Invalid: tenant must be a text of 1 to 200 characters.
+    evenhand_service.ledger.refusals.Invalid: person must be a text of 1 to 200 characters.
     """
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
         raise Invalid(f"{what} must be a text of 1 to {MAX_NAME} characters.")
@@ -156,8 +156,6 @@ class Application:
 
     Parameters
     ----------
-    tenant : str
-        The customer of the service on whose behalf it is decided.
     key : str
         The name of the application: it is answered once, and then always in the same way.
     person : str
@@ -181,11 +179,10 @@ class Application:
 
     Examples
     --------
-    >>> Application("bank", "k1", "p1", "loan", [0.5, 2]).features
+    >>> Application("k1", "p1", "loan", [0.5, 2]).features
     (0.5, 2.0)
     """
 
-    tenant: str
     key: str
     person: str
     product: str
@@ -195,7 +192,7 @@ class Application:
     body: bytes | None = None
 
     def __post_init__(self) -> None:
-        require_name("tenant", self.tenant)
+
         require_name("key", self.key)
         require_name("person", self.person)
         require_name("product", self.product)
@@ -211,7 +208,6 @@ class Application:
     @classmethod
     def unchecked(
         cls,
-        tenant: str,
         key: str,
         person: str,
         product: str,
@@ -222,7 +218,7 @@ class Application:
 
         Parameters
         ----------
-        tenant, key, person, product : str
+        key, person, product : str
             Names.
         features : sequence of float
             Finite numbers of the type float.
@@ -236,7 +232,6 @@ class Application:
         """
         made = object.__new__(cls)
         made.__dict__.update(
-            tenant=tenant,
             key=key,
             person=person,
             product=product,
@@ -319,7 +314,7 @@ class Drawn(NamedTuple):
         The number of its row.
     at : float
         When it was drawn, in seconds.
-    tenant, key, person, product : str
+    key, person, product : str
         As in the application.
     window : str
         The name of the window whose secret drew it.
@@ -344,7 +339,7 @@ class Drawn(NamedTuple):
 
     Examples
     --------
-    >>> drawn = Drawn(7, 0.0, "bank", "k1", "p1", "loan", "w0", 0.9, 0.25, False, "policy", 1,
+    >>> drawn = Drawn(7, 0.0, "k1", "p1", "loan", "w0", 0.9, 0.25, False, "policy", 1,
     ...               0.0, False, True, "live")
     >>> drawn.propensity, drawn.usable
     (0.75, True)
@@ -352,7 +347,6 @@ class Drawn(NamedTuple):
 
     seq: int
     at: float
-    tenant: str
     key: str
     person: str
     product: str
@@ -394,7 +388,7 @@ class Answer(NamedTuple):
 
     Examples
     --------
-    >>> drawn = Drawn(7, 0.0, "bank", "k1", "p1", "loan", "w0", 0.9, 0.25, False, "policy", 1,
+    >>> drawn = Drawn(7, 0.0, "k1", "p1", "loan", "w0", 0.9, 0.25, False, "policy", 1,
     ...               0.0, False, True, "live")
     >>> Answer(render_answer(drawn), drawn).replayed
     False
@@ -423,7 +417,7 @@ def render_answer(drawn: Drawn) -> bytes:
 
     Examples
     --------
-    >>> drawn = Drawn(7, 0.0, "bank", "k1", "p1", "loan", "w0", 0.9, 0.25, False, "policy", 1,
+    >>> drawn = Drawn(7, 0.0, "k1", "p1", "loan", "w0", 0.9, 0.25, False, "policy", 1,
     ...               0.0, False, True, "live")
     >>> render_answer(drawn)[:36]
     b'{"accept":false,"at":0,"audit":false'
@@ -624,9 +618,8 @@ class StoredDecision(NamedTuple):
         whose = bytes(self.whose)
         opened = open_row(keyring, self.body, self.sealed, self.wrapped or b"", whose)
         who = opened.fields["who"]
-        tenant = body["tenant"]
-        keys = {body["key"], key_digest(keyring, tenant, who["key"])}
-        if keys != {self.key} or person_digest(keyring, tenant, who["person"]) != whose:
+        keys = {body["key"], key_digest(keyring, who["key"])}
+        if keys != {self.key} or person_digest(keyring, who["person"]) != whose:
             raise Damaged(
                 f"row {self.seq} was found by another key or person than its own.",
                 hint="the database was changed: evenhand audit verify --deep names the rows.",
@@ -646,14 +639,14 @@ class StoredDecision(NamedTuple):
         return Drawn(*[stored[name] for name in Drawn._fields]), opened
 
 
-def key_digest(keyring: Keyring, tenant: str, key: str) -> str:
+def key_digest(keyring: Keyring, key: str) -> str:
     """By which a key is found, before and after its person is erased."""
-    return keyring.digest("key", tenant, key).hex()
+    return keyring.digest("key", key).hex()
 
 
-def person_digest(keyring: Keyring, tenant: str, person: str) -> bytes:
+def person_digest(keyring: Keyring, person: str) -> bytes:
     """By which a person is found."""
-    return keyring.digest("person", tenant, person)
+    return keyring.digest("person", person)
 
 
 class _Window(NamedTuple):
@@ -707,7 +700,7 @@ class SharedParts:
     not change from one to the next.
     """
 
-    def __init__(self, tenant: str, product: str, terms: Terms, window: str) -> None:
+    def __init__(self, product: str, terms: Terms, window: str) -> None:
         whole = terms.acceptance
         part = terms.audit_weight
         chances = f'"acceptance":{canonical(whole)},"audit":'
@@ -721,15 +714,13 @@ class SharedParts:
             f'{names}{text_literal(product)},"propensity":{canonical(chance)},"sealed":"'
             for chance in (1.0 - whole, whole)
         ]
-        self._tenant = f'","tenant":{text_literal(tenant)},"u":'
         self._end = f',"window":{text_literal(window)}}}'
         # keyed_uniform joins the parts, each preceded by its length
-        self._before = _with_length(tenant)
         self._after = _with_length(product) + _with_length(window)
 
     def uniform(self, secret: KeyedHash, person: str) -> float:
-        """`keyed_uniform` of tenant, person, product and window."""
-        digest = secret(self._before + _with_length(person) + self._after)
+        """`keyed_uniform` of person, product and window."""
+        digest = secret(_with_length(person) + self._after)
         return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
     def text(self, drawn: Drawn, key: str, slot: str, commit: str, sealed: str) -> str:
@@ -737,7 +728,7 @@ class SharedParts:
         accept = drawn.accept
         return (
             f"{self._starts[accept][drawn.audit]}{commit}{self._epoch}{_FLAG[drawn.first]},"
-            f'"key":"{key}{self._names[accept]}{sealed}","slot":"{slot}{self._tenant}'
+            f'"key":"{key}{self._names[accept]}{sealed}","slot":"{slot}","u":'
             f"{number_literal(drawn.u)}{self._end}"
         )
 
@@ -757,8 +748,8 @@ class _Group:
     slots: set[str]
     people: dict[bytes, tuple[int, bytes | None]]
     fresh: dict[str, tuple[str, Answer]]
-    shared: dict[tuple[int, str, str], SharedParts]
-    """By the identity of the terms, the tenant and the product, which may be drawn for."""
+    shared: dict[tuple[int, str], SharedParts]
+    """By the identity of the terms and the product, which may be drawn for."""
 
 
 class Drawer:
@@ -774,7 +765,7 @@ class Drawer:
         self.entropy = entropy
         self.refusal: Callable[[], Refusal | None] = lambda: None
         self._window: _Window | None = None
-        self._policies: set[tuple[str, str, str]] = set()
+        self._policies: set[tuple[str, str]] = set()
         self._gap = (-1, True)
 
     def draw(self, transaction: Transaction, asked: list[DrawRequest]) -> list[Answer | Refusal]:
@@ -788,9 +779,9 @@ class Drawer:
             _Wanted(
                 a,
                 terms,
-                digest(f"key\x1f{a.tenant}\x1f{a.key}".encode()).hex(),
-                digest(f"person\x1f{a.tenant}\x1f{a.person}".encode()),
-                digest(f"slot\x1f{a.tenant}\x1f{a.person}\x1f{a.product}\x1f{name}".encode()).hex(),
+                digest(f"key\x1f{a.key}".encode()).hex(),
+                digest(f"person\x1f{a.person}".encode()),
+                digest(f"slot\x1f{a.person}\x1f{a.product}\x1f{name}".encode()).hex(),
             )
             for a, terms in asked
         ]
@@ -839,7 +830,7 @@ class Drawer:
             return Answer(answer.body, answer.drawn, replayed=True)
         if (refusal := self.refusal()) is not None:
             raise refusal
-        named = (id(terms), application.tenant, application.product)
+        named = (id(terms), application.product)
         shared = group.shared.get(named)
         if shared is None:
             shared = group.shared[named] = self._shared_parts(group, application, terms)
@@ -862,17 +853,17 @@ class Drawer:
                 hint="check what was answered in between, then confirm_gap(by, note).",
             )
         # the policy has been published
-        named = (terms.policy, application.tenant, application.product)
+        named = (terms.policy, application.product)
         if named not in self._policies:
             c = POLICIES.c
-            published = select(c.seq).where(c.id == named[0], c.tenant == named[1])
-            if not transaction.rows(published.where(c.product == named[2])):
+            published = select(c.seq).where(c.id == named[0], c.product == named[1])
+            if not transaction.rows(published):
                 raise NotFound(
-                    f"policy {terms.policy} has not been published for this tenant and product.",
+                    f"policy {terms.policy} has not been published for this product.",
                     hint="publish it before it decides.",
                 )
             self._policies.add(named)
-        return SharedParts(application.tenant, application.product, terms, group.window.name)
+        return SharedParts(application.product, terms, group.window.name)
 
     def _draw(
         self, group: _Group, wanted: _Wanted, shared: SharedParts, texts: _Texts, request: str
@@ -885,7 +876,7 @@ class Drawer:
         a, terms, key, lookup, slot = wanted
         u = shared.uniform(window.secret, a.person)
         drawn = Drawn(
-            transaction.seq + 1, transaction.now, a.tenant, a.key, a.person, a.product, window.name,
+            transaction.seq + 1, transaction.now, a.key, a.person, a.product, window.name,
             u, terms.acceptance, u < terms.acceptance, terms.policy, terms.epoch,
             terms.audit_weight, u < terms.audit_weight, slot not in group.slots, terms.mode,
         )  # fmt: skip
@@ -900,7 +891,7 @@ class Drawer:
             f'{{"key":{text_literal(a.key)},"person":{texts.person}}}',
             self.entropy,
         )
-        columns = (key, slot, a.tenant, a.product, drawn.accept, drawn.usable)
+        columns = (key, slot, a.product, drawn.accept, drawn.usable)
         text = shared.text(drawn, key, slot, commit, sealed)
         seq = transaction.append_text("decision", text, columns)
         transaction.pending[PERSONAL].append((seq, person, data))
@@ -1003,16 +994,14 @@ def text_agrees(text: str, columns: tuple[Any, ...], fingerprint: str) -> bool:
     canonical text are escaped, so `"name":value` stands in it only if it is a member. Where this
     is False, parse the text to see what is wrong.
     """
-    key, slot, tenant, product, accept, usable = columns
+    key, slot, product, accept, usable = columns
     live = '"first":true,' in text and '"mode":"live",' in text
     try:
         return (
             (accept, usable) == (text.startswith('{"accept":true,'), live)
             and f'"key":{text_literal(key)},' in text
             and f'"product":{text_literal(product)},' in text
-            and f'"sealed":"{fingerprint}","slot":{text_literal(slot)},'
-            f'"tenant":{text_literal(tenant)},'
-            in text
+            and f'"sealed":"{fingerprint}","slot":{text_literal(slot)},' in text
         )
     except TypeError:  # a column that is no text
         return False
@@ -1022,7 +1011,7 @@ MOST_ERASED = 5000
 """Rows of a person that one statement empties."""
 
 
-def erase(transaction: Transaction, keyring: Keyring, tenant: str, person: str, by: str) -> int:
+def erase(transaction: Transaction, keyring: Keyring, person: str, by: str) -> int:
     """Erase a person: how many decisions they were; NotFound if there is nothing to erase, Damaged
     if what is stored under the person is somebody else's.
 
@@ -1030,13 +1019,13 @@ def erase(transaction: Transaction, keyring: Keyring, tenant: str, person: str, 
     The chain's commitments stay as they are, so it stays valid; without salt and key they say
     nothing. The erasure itself names no person.
     """
-    lookup = person_digest(keyring, tenant, person)
+    lookup = person_digest(keyring, person)
     known = (PEOPLE.c.lookup == lookup, PEOPLE.c.key.is_not(None))
     people = transaction.rows(select(PEOPLE.c.id).where(*known))
     if not people:
         raise NotFound(
             "nothing was erased: no person is known by this identifier.",
-            hint="check the tenant and the identifier. If decisions about the person can still be "
+            hint="check the identifier. If decisions about the person can still be "
             "read, the index of people was changed: run evenhand audit verify --deep.",
         )
     number = people[0].id

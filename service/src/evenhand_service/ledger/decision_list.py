@@ -116,7 +116,6 @@ class DecisionPage:
 
 def list_decisions(
     ledger: LedgerReader,
-    tenant: str,
     product: str,
     wanted: Wanted | None = None,
     *,
@@ -129,7 +128,7 @@ def list_decisions(
     ----------
     ledger : Ledger
         Where they are.
-    tenant, product : str
+    product : str
         Whose decisions.
     wanted : Wanted, optional
         Which of them; all without it.
@@ -153,12 +152,12 @@ def list_decisions(
     ...     ) as ledger,
     ... ):
     ...     policy = ledger.publish(
-    ...         "bank", "loan", {"accept": "all"}, epoch=1, parent=None, checkpoint={}
+    ...         "loan", {"accept": "all"}, epoch=1, parent=None, checkpoint={}
     ...     )
     ...     for key in ("k1", "k2"):
-    ...         application = Application("bank", key, key, "loan", [0.5])
+    ...         application = Application(key, key, "loan", [0.5])
     ...         _ = ledger.decide(application, Terms(policy.id, acceptance=1.0))
-    ...     [row.key for row in list_decisions(ledger, "bank", "loan").rows]
+    ...     [row.key for row in list_decisions(ledger, "loan").rows]
     ['k2', 'k1']
     """
     wanted = wanted or Wanted()
@@ -170,7 +169,7 @@ def list_decisions(
         high = FOREVER if wanted.until is None else _first_at(connection, wanted.until)
         low = max(low, after or 0) if forward else low
         high = min(high, before or FOREVER)
-        mine = [c.tenant == tenant, c.product == product, c.seq > low, c.seq < high]
+        mine = [c.product == product, c.seq > low, c.seq < high]
         if wanted.policy is not None:
             policy: ColumnElement[str] = literal_column(POLICY_OF_BODY[connection.dialect.name])
             mine.append(policy == wanted.policy)

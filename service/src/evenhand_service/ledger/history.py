@@ -65,7 +65,6 @@ PAGE = 2000
 """Decisions that are read at once; between pages no reading transaction stays open."""
 
 _OF_PRODUCT = (
-    DECISIONS.c.tenant == bindparam("tenant"),
     DECISIONS.c.product == bindparam("product"),
     DECISIONS.c.seq > bindparam("after"),
     DECISIONS.c.seq <= bindparam("upto"),
@@ -237,7 +236,7 @@ class Explained:
 
     Examples
     --------
-    >>> drawn = Drawn(7, 0.0, "bank", "k1", "p1", "loan", "w0", 0.1, 0.25, True, "policy", 1,
+    >>> drawn = Drawn(7, 0.0, "k1", "p1", "loan", "w0", 0.1, 0.25, True, "policy", 1,
     ...               0.0, False, True, "live")
     >>> Explained(drawn, (0.5,), "a", None, Standing("pending")).standing.status
     'pending'
@@ -277,20 +276,20 @@ class LedgerReader:
 
     # decisions
 
-    def _stored(self, connection: Connection, tenant: str, key: str) -> tuple[Drawn, Opened]:
+    def _stored(self, connection: Connection, key: str) -> tuple[Drawn, Opened]:
         """The decision of a key, opened; NotFound or Gone."""
-        digest = key_digest(self.keyring, tenant, key)
+        digest = key_digest(self.keyring, key)
         row = connection.execute(DECISIONS_BY_KEY, {"among": [digest]}).one_or_none()
         if row is None:
             raise missing_key()
         return StoredDecision._make(row).opened(self.keyring)
 
-    def find(self, tenant: str, key: str) -> Answer:
+    def find(self, key: str) -> Answer:
         """Find the stored answer of a key.
 
         Parameters
         ----------
-        tenant, key : str
+        key : str
             Those of the application.
 
         Returns
@@ -306,15 +305,15 @@ class LedgerReader:
             If the person has been erased.
         """
         with self.store.reader.connect() as connection:
-            drawn, opened = self._stored(connection, tenant, key)
+            drawn, opened = self._stored(connection, key)
         return Answer(opened.fields["reply"]["body"].encode(), drawn, replayed=True)
 
-    def explain(self, tenant: str, key: str) -> Explained:
+    def explain(self, key: str) -> Explained:
         """Find a decision with everything that is known of it.
 
         Parameters
         ----------
-        tenant, key : str
+        key : str
             Those of the application.
 
         Returns
@@ -330,7 +329,7 @@ class LedgerReader:
             If the person has been erased.
         """
         with self.store.reader.connect() as connection:
-            drawn, opened = self._stored(connection, tenant, key)
+            drawn, opened = self._stored(connection, key)
             reports = _Reports(connection, self.keyring, drawn.seq, drawn.seq, FOREVER)
         group, _ = reports.group(drawn.seq, opened.fields["group"])
         features, prices = _numbers(opened)
@@ -339,7 +338,6 @@ class LedgerReader:
 
     def history(
         self,
-        tenant: str,
         product: str,
         *,
         after: int = 0,
@@ -354,7 +352,7 @@ class LedgerReader:
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose decisions.
         after : int
             Only rows after this one.
@@ -374,7 +372,7 @@ class LedgerReader:
             The decisions.
         """
         last = self.head().seq if upto is None else upto
-        where = {"tenant": tenant, "product": product, "upto": last, "before": decided_before}
+        where = {"product": product, "upto": last, "before": decided_before}
 
         def pages(after: int) -> Iterator[Row]:
             while True:
@@ -453,13 +451,13 @@ class LedgerReader:
         return [found[seq] for seq in seqs if seq in found]
 
     def usable_groups(
-        self, tenant: str, product: str, after: int, upto: int, most: int
+        self, product: str, after: int, upto: int, most: int
     ) -> Iterator[tuple[int, Scalar | None, bool]]:
         """Read the groups of usable decisions and nothing else: a quarter of the cost of `history`.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose decisions.
         after, upto : int
             Only rows after the first, up to the second; only reports in rows up to the second.
@@ -472,7 +470,7 @@ class LedgerReader:
             The number of the row, the group as `Row` has it (None if the person has been erased),
             and what was drawn; in the order of the chain.
         """
-        where = {"tenant": tenant, "product": product, "upto": upto}
+        where = {"product": product, "upto": upto}
         while most > 0:
             with self.store.reader.connect() as connection:
                 some = {"after": after, "most": min(PAGE, most)}
@@ -491,12 +489,12 @@ class LedgerReader:
                 # the body is what the chain says; its members are sorted, so this is the first
                 yield seq, group, body.startswith('{"accept":true,')
 
-    def late_groups(self, tenant: str, product: str, after: int, upto: int) -> list[LateGroup]:
+    def late_groups(self, product: str, after: int, upto: int) -> list[LateGroup]:
         """Find usable decisions whose group has changed.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose decisions.
         after, upto : int
             Two rows: the group at the second is another one than it was at the first.
@@ -508,16 +506,16 @@ class LedgerReader:
         """
         return [
             LateGroup(now.seq, now.accept, then.group, now.group, then.overruled)
-            for then, now in self._changed(tenant, product, "group", after, upto, decided=after)
+            for then, now in self._changed(product, "group", after, upto, decided=after)
             if then.group != now.group
         ]
 
-    def overruled(self, tenant: str, product: str, after: int, upto: int) -> list[Overruled]:
+    def overruled(self, product: str, after: int, upto: int) -> list[Overruled]:
         """Find usable decisions that people have overruled.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose decisions.
         after, upto : int
             Two rows: they are overruled at the second, and were not at the first.
@@ -529,12 +527,12 @@ class LedgerReader:
         """
         return [
             Overruled(now.seq, now.accept, now.group)
-            for then, now in self._changed(tenant, product, "override", after, upto, decided=upto)
+            for then, now in self._changed(product, "override", after, upto, decided=upto)
             if now.overruled and not then.overruled
         ]
 
     def _changed(
-        self, tenant: str, product: str, report: str, after: int, upto: int, decided: int
+        self, product: str, report: str, after: int, upto: int, decided: int
     ) -> Iterator[tuple[Row, Row]]:
         """(as known at row `after`, as known at row `upto`) of usable decisions up to row `decided`
         on which such a report came between.
@@ -542,7 +540,7 @@ class LedgerReader:
         o = OUTCOMES.c
         reported = select(o.decision).where(o.report == report, o.seq > after, o.seq <= upto)
         statement = _PAGE.limit(None).where(DECISIONS.c.seq.in_(reported))
-        where = {"tenant": tenant, "product": product, "before": math.inf}
+        where = {"product": product, "before": math.inf}
         with self.store.reader.connect() as connection:
             between = {**where, "after": 0, "upto": decided}
             for row in connection.execute(statement, between).all():
@@ -554,12 +552,12 @@ class LedgerReader:
                     now = _Reports(connection, self.keyring, seq, seq, upto)
                     yield self._row(stored, body, then), self._row(stored, body, now)
 
-    def newest_erasure(self, tenant: str, product: str, after: int = 0) -> int:
+    def newest_erasure(self, product: str, after: int = 0) -> int:
         """Find the last row by which decisions of a product were erased.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose decisions.
         after : int
             Only rows after this one.
@@ -570,27 +568,25 @@ class LedgerReader:
             The number of the row; `after` if there is none.
         """
         erasures = select(ERASURES.c.seq, ERASURES.c.body).where(ERASURES.c.seq > after)
-        mine = (DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
+        mine = DECISIONS.c.product == product
         with self.store.reader.connect() as connection:
             for erasure in connection.execute(erasures.order_by(ERASURES.c.seq.desc())).all():
                 rows = json.loads(erasure.body)["rows"]
                 for start in range(0, len(rows), PAGE):  # somebody may have a great many
                     listed = DECISIONS.c.seq.in_(rows[start : start + PAGE])
-                    erased = select(DECISIONS.c.seq).where(listed, *mine).limit(1)
+                    erased = select(DECISIONS.c.seq).where(listed, mine).limit(1)
                     if connection.execute(erased).first() is not None:
                         return int(erasure.seq)
         return after
 
     # counting
 
-    def count_usable(
-        self, tenant: str, product: str, *, after: int = 0, upto: int | None = None
-    ) -> int:
+    def count_usable(self, product: str, *, after: int = 0, upto: int | None = None) -> int:
         """Count the rows that `history` must give.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose decisions.
         after : int
             Only rows after this one.
@@ -604,15 +600,15 @@ class LedgerReader:
         """
         last = self.head().seq if upto is None else upto
         c = DECISIONS.c
-        mine = select(func.count()).where(c.tenant == tenant, c.product == product, c.usable)
+        mine = select(func.count()).where(c.product == product, c.usable)
         return int(self._read(mine.where(c.seq > after, c.seq <= last))[0][0])
 
-    def newest_label(self, tenant: str, product: str) -> float | None:
+    def newest_label(self, product: str) -> float | None:
         """Tell when the newest label of a product came.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose.
 
         Returns
@@ -624,7 +620,6 @@ class LedgerReader:
         # not a join: the database would begin with all decisions of the product
         mine = select(DECISIONS.c.seq).where(
             DECISIONS.c.seq == OUTCOMES.c.decision,
-            DECISIONS.c.tenant == tenant,
             DECISIONS.c.product == product,
         )
         newest = (
@@ -635,12 +630,12 @@ class LedgerReader:
         )
         return next((float(row[0]) for row in self._read(newest)), None)
 
-    def summary(self, tenant: str, product: str, what: str) -> tuple[int, Json] | None:
+    def summary(self, product: str, what: str) -> tuple[int, Json] | None:
         """Read what was kept by `Ledger.keep_summary`.
 
         Parameters
         ----------
-        tenant, product, what : str
+        product, what : str
             Its names.
 
         Returns
@@ -649,16 +644,16 @@ class LedgerReader:
             The row up to which it counts, and what was kept; None if there is none that opens.
         """
         with self.store.reader.connect() as connection:
-            return read_summary(connection, self.keyring, what, tenant, product)
+            return read_summary(connection, self.keyring, what, product)
 
     # policies, certificates, operators
 
-    def policies(self, tenant: str, product: str) -> list[PolicyRecord]:
+    def policies(self, product: str) -> list[PolicyRecord]:
         """Read all policies of a product.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose policies.
 
         Returns
@@ -667,7 +662,7 @@ class LedgerReader:
             Oldest first; those outside of the lineage are among them.
         """
         with self.store.reader.connect() as connection:
-            return _policies(connection, tenant, product)
+            return _policies(connection, product)
 
     def policy(self, policy: str) -> PolicyRecord:
         """Read one policy.
@@ -694,12 +689,12 @@ class LedgerReader:
             raise NotFound(f"no policy has the id {policy}.")
         return PolicyRecord.from_body(rows[0].seq, json.loads(rows[0].body))
 
-    def active(self, tenant: str, product: str) -> Active | None:
+    def active(self, product: str) -> Active | None:
         """Say what decides now.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             For whom and for what.
 
         Returns
@@ -714,8 +709,8 @@ class LedgerReader:
         """
         with self.store.reader.connect() as connection:  # one state of the database
             self._sealed(connection, rows=True)
-            policies = _policies(connection, tenant, product)
-            return publishing.active(policies, _events(connection, tenant, product))
+            policies = _policies(connection, product)
+            return publishing.active(policies, _events(connection, product))
 
     def checkpoint(self, policy: PolicyRecord) -> Json:
         """Read the state of the learner that made a policy.
@@ -736,7 +731,7 @@ class LedgerReader:
             If it is not the one that the policy's signed record names.
         """
         c = CHECKPOINTS.c
-        mine = (c.tenant == policy.tenant, c.product == policy.product, c.epoch == policy.epoch)
+        mine = (c.product == policy.product, c.epoch == policy.epoch)
         rows = self._read(select(c.body).where(*mine))
         stored: list[Json] = [json.loads(row.body)["checkpoint"] for row in rows]
         if len(stored) != 1 or canonical_digest(stored[0]) != policy.checkpoint:
@@ -779,12 +774,12 @@ class LedgerReader:
                 )
         return found
 
-    def certificates(self, tenant: str, product: str) -> list[CertificateRow]:
+    def certificates(self, product: str) -> list[CertificateRow]:
         """Read all certificates of a product.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose certificates.
 
         Returns
@@ -793,18 +788,18 @@ class LedgerReader:
             Oldest first.
         """
         c = CERTIFICATES.c
-        mine = select(c.seq, c.at, c.epoch, c.body).where(c.tenant == tenant, c.product == product)
+        mine = select(c.seq, c.at, c.epoch, c.body).where(c.product == product)
         return [
             CertificateRow(row.seq, row.at, row.epoch, json.loads(row.body)["certificate"])
             for row in self._read(mine.order_by(c.seq))
         ]
 
-    def events(self, tenant: str | None = None, product: str | None = None) -> list[Event]:
+    def events(self, product: str | None = None) -> list[Event]:
         """Read what operators, trainers and the ledger did.
 
         Parameters
         ----------
-        tenant, product : str, optional
+        product : str, optional
             Whose events; without them, all.
 
         Returns
@@ -813,7 +808,7 @@ class LedgerReader:
             Oldest first.
         """
         with self.store.reader.connect() as connection:
-            return _events(connection, tenant, product)
+            return _events(connection, product)
 
     def key_events(self, after: int = 0) -> list[Event]:
         """Read which API keys were created and revoked.
@@ -956,15 +951,15 @@ class _Reports:
         return groups[0], True
 
 
-def _policies(connection: Connection, tenant: str, product: str) -> list[PolicyRecord]:
-    rows = connection.execute(publishing.policies_of(tenant, product))
+def _policies(connection: Connection, product: str) -> list[PolicyRecord]:
+    rows = connection.execute(publishing.policies_of(product))
     return [PolicyRecord.from_body(row.seq, json.loads(row.body)) for row in rows]
 
 
-def _events(connection: Connection, tenant: str | None, product: str | None) -> list[Event]:
+def _events(connection: Connection, product: str | None) -> list[Event]:
     statement = select(EVENTS.c.seq, EVENTS.c.at, EVENTS.c.body).order_by(EVENTS.c.seq)
-    for column, value in ((EVENTS.c.tenant, tenant), (EVENTS.c.product, product)):
-        statement = statement if value is None else statement.where(column == value)
+    if product is not None:
+        statement = statement.where(EVENTS.c.product == product)
     return [_event(row) for row in connection.execute(statement)]
 
 
@@ -977,12 +972,12 @@ def read_key_events(connection: Connection, after: int) -> list[Event]:
 
 def seal_of_keys(keyring: Keyring, root: int, events: Sequence[Event]) -> str:
     """What a rotation says of the API keys that were there before it, sealed by the new root."""
-    listed = [[one.seq, one.action, one.tenant, one.by, one.info] for one in events]
+    listed = [[one.seq, one.action, one.by, one.info] for one in events]
     return keyring.seal_of_root(root, "key events", canonical_digest(listed)).hex()
 
 
 def _event(row: FetchedRow[int, float, str]) -> Event:
-    names = ("tenant", "product", "action", "by", "note", "policy", "info")
+    names = ("product", "action", "by", "note", "policy", "info")
     body = json.loads(row.body)
     return Event(row.seq, row.at, *[body[name] for name in names])
 

@@ -86,8 +86,8 @@ FORMAT = 1
 """The format of the chain, which its first row names."""
 
 Kind = TypeVar("Kind")
-KeyChange = tuple[str, str, str, Json]
-"""What is recorded of an API key: "key_created" or "key_revoked", the tenant, by whom, and what
+KeyChange = tuple[str, str, Json]
+"""What is recorded of an API key: "key_created" or "key_revoked", by whom, and what
 belongs to it.
 """
 
@@ -131,11 +131,11 @@ class Ledger(LedgerReader):
     ...     ) as ledger,
     ... ):
     ...     policy = ledger.publish(
-    ...         "bank", "loan", {"accept": "all"}, epoch=1, parent=None, checkpoint={}
+    ...         "loan", {"accept": "all"}, epoch=1, parent=None, checkpoint={}
     ...     )
-    ...     application = Application("bank", "k1", "p1", "loan", [0.5])
+    ...     application = Application("k1", "p1", "loan", [0.5])
     ...     answer = ledger.decide(application, Terms(policy.id, acceptance=1.0))
-    ...     verdict = ledger.report("bank", "k1", Label(+1))
+    ...     verdict = ledger.report("k1", Label(+1))
     ...     answer.drawn.accept, verdict.standing.label, verify(ledger).ok
     (True, 1, True)
     """
@@ -158,7 +158,7 @@ class Ledger(LedgerReader):
         self.keyring = keyring
         self.clock = clock
         self.entropy = entropy
-        self._counted: dict[tuple[str, str], RunningCounts] = {}
+        self._counted: dict[str, RunningCounts] = {}
         if mark is None and store.path is not None:
             mark = store.path.with_name(store.path.name + ".mark")
         self._guard = self.guard_class(keyring, clock, None if mark is None else Mark(mark))
@@ -635,12 +635,12 @@ class Ledger(LedgerReader):
 
     # outcomes
 
-    def report(self, tenant: str, key: str, report: Report) -> Verdict:
+    def report(self, key: str, report: Report) -> Verdict:
         """Enter a report on a decision.
 
         Parameters
         ----------
-        tenant, key : str
+        key : str
             Those of the application.
         report : Label, Settlement, Override or GroupReport
             What became known.
@@ -657,7 +657,7 @@ class Ledger(LedgerReader):
         Gone
             If the person has been erased.
         """
-        return _or_raise(self.report_many([(tenant, key, report)])[0])
+        return _or_raise(self.report_many([(key, report)])[0])
 
     def report_many(self, reports: Sequence[KeyedReport]) -> list[Verdict | Refusal]:
         """Enter several reports in one transaction.
@@ -665,7 +665,7 @@ class Ledger(LedgerReader):
         Parameters
         ----------
         reports : sequence of (str, str, report)
-            Tenant, key and report of each.
+            Key and report of each.
 
         Returns
         -------
@@ -702,7 +702,6 @@ class Ledger(LedgerReader):
 
     def publish(
         self,
-        tenant: str,
         product: str,
         policy_json: Json,
         *,
@@ -718,7 +717,7 @@ class Ledger(LedgerReader):
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             For whom and for what it decides.
         policy_json : dict
             The policy as JSON.
@@ -753,12 +752,10 @@ class Ledger(LedgerReader):
             If something cannot be written as JSON.
         """
         learned = (epoch, parent, checkpoint, certificate, info, lease, models or {})
-        publication = Publication(tenant, product, policy_json, *learned)
+        publication = Publication(product, policy_json, *learned)
         return self._write(lambda t: publication.publish(t, self.keyring))
 
-    def register(
-        self, tenant: str, product: str, policy_json: Json, info: Json | None = None
-    ) -> PolicyRecord:
+    def register(self, product: str, policy_json: Json, info: Json | None = None) -> PolicyRecord:
         """Publish a policy outside of the lineage: a constant for the kill switch.
 
         Nothing was learned for it, so it has no checkpoint. The same policy is published once,
@@ -766,7 +763,7 @@ class Ledger(LedgerReader):
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             For whom and for what it may decide.
         policy_json : dict
             The policy as JSON.
@@ -778,17 +775,17 @@ class Ledger(LedgerReader):
         PolicyRecord
             The policy, signed.
         """
-        publication = Publication(tenant, product, policy_json, info=info)
+        publication = Publication(product, policy_json, info=info)
         return self._write(
             lambda t: publication.registered(t) or publication.publish(t, self.keyring)
         )
 
-    def certify(self, tenant: str, product: str, certificate: Json, *, epoch: int) -> int:
+    def certify(self, product: str, certificate: Json, *, epoch: int) -> int:
         """Record a certificate without a new policy: a renewal, a suspension.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose certificate.
         certificate : dict
             The certificate as JSON.
@@ -801,11 +798,10 @@ class Ledger(LedgerReader):
             The number of its row.
         """
         publishing.require_json("the certificate", certificate)
-        return self._write(lambda t: publishing.certify(t, tenant, product, epoch, certificate))
+        return self._write(lambda t: publishing.certify(t, product, epoch, certificate))
 
     def operate(
         self,
-        tenant: str,
         product: str,
         action: str,
         by: str,
@@ -816,7 +812,7 @@ class Ledger(LedgerReader):
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             To what it was done.
         action : str
             "kill", "revive", "rollback", "shadow" and "live" change what is `active`; "suspend",
@@ -842,20 +838,20 @@ class Ledger(LedgerReader):
         """
 
         def record(transaction: Transaction) -> int:
-            publishing.require_action(transaction, tenant, product, action, policy)
-            about = {"tenant": tenant, "product": product, "policy": policy}
+            publishing.require_action(transaction, product, action, policy)
+            about = {"product": product, "policy": policy}
             return transaction.append_event(action, by, note, **about)
 
         return self._write(record)
 
     # counts
 
-    def counts(self, tenant: str, product: str) -> Counts:
+    def counts(self, product: str) -> Counts:
         """Count the decisions of each kind, from where the last look ended.
 
         Parameters
         ----------
-        tenant, product : str
+        product : str
             Whose decisions.
 
         Returns
@@ -863,33 +859,33 @@ class Ledger(LedgerReader):
         Counts
             The numbers of now.
         """
-        running = self._counted.setdefault((tenant, product), RunningCounts(tenant, product))
+        running = self._counted.setdefault(product, RunningCounts(product))
         with self.store.reader.connect() as connection, connection.begin():
             counts = running.look(connection, read_head(connection).seq, self.keyring)
         if running.upto - running.kept >= KEEP_EVERY:
             running.kept = running.upto
-            self.keep_summary(tenant, product, "counts", running.upto, asdict(counts))
+            self.keep_summary(product, "counts", running.upto, asdict(counts))
         return counts
 
-    def keep_summary(self, tenant: str, product: str, what: str, upto: int, found: Json) -> None:
+    def keep_summary(self, product: str, what: str, upto: int, found: Json) -> None:
         """Keep what has been counted, sealed, so that the next start need not count again.
 
         It is a cache: a ledger that cannot write goes on without it.
 
         Parameters
         ----------
-        tenant, product, what : str
+        product, what : str
             Its names.
         upto : int
             The row up to which it counts.
         found : dict
             What has been counted.
         """
-        document = canonical({**found, "about": [tenant, product, what, upto]})
+        document = canonical({**found, "about": [product, what, upto]})
         sealed = self.keyring.wrap(document.encode(), self.entropy, SUMMARY)
-        row = (tenant, product, what, upto, sealed)
+        row = (product, what, upto, sealed)
         s = SUMMARIES.c
-        mine = (s.tenant == tenant, s.product == product, s.what == what)
+        mine = (s.product == product, s.what == what)
 
         def keep(transaction: Transaction) -> None:
             transaction.connection.execute(delete(SUMMARIES).where(*mine))
@@ -900,12 +896,12 @@ class Ledger(LedgerReader):
 
     # people, windows, gaps
 
-    def erase(self, tenant: str, person: str, by: str) -> int:
+    def erase(self, person: str, by: str) -> int:
         """Destroy everything personal about somebody; their keys are `Gone` from then on.
 
         Parameters
         ----------
-        tenant, person : str
+        person : str
             Who is to be erased.
         by : str
             Who erases them.
@@ -921,7 +917,7 @@ class Ledger(LedgerReader):
             If nothing is stored about them.
         """
         decisions = self._write(
-            lambda t: decision_draw.erase(t, self.keyring, tenant, person, by), tidy=True
+            lambda t: decision_draw.erase(t, self.keyring, person, by), tidy=True
         )
         if self.store.path is None:
             postgres.vacuum(self.store.reader)
@@ -1114,11 +1110,11 @@ class Ledger(LedgerReader):
         def record(transaction: Transaction) -> list[Event]:
             transaction.require_sealed_rows()  # others may share the transaction
             events = read_key_events(transaction.connection, after)
-            for action, tenant, by, info in change(events):
-                seq = transaction.append_event(action, by, tenant=tenant, info=info)
+            for action, by, info in change(events):
+                seq = transaction.append_event(action, by, info=info)
                 now = transaction.now
                 nothing = None
-                events.append(Event(seq, now, tenant, None, action, by, "", nothing, info))
+                events.append(Event(seq, now, None, action, by, "", nothing, info))
             return events
 
         return self._write(record)

@@ -207,14 +207,14 @@ def _seal(keyring: Keyring, height: int, place: int, digest: bytes) -> bytes:
     return keyring.digest("tree", str(height), str(place), digest.hex())
 
 
-def proof_of_decision(ledger: "Ledger", tenant: str, key: str) -> Json:
+def proof_of_decision(ledger: "Ledger", key: str) -> Json:
     """The proof that a decision is in the ledger, for the person whom it is about.
 
     Parameters
     ----------
     ledger : Ledger
         The ledger.
-    tenant, key : str
+    key : str
         Those of the application.
 
     Returns
@@ -223,12 +223,12 @@ def proof_of_decision(ledger: "Ledger", tenant: str, key: str) -> Json:
         What `standalone_verifier --proof` checks: the row with the person's own fields opened, the
         path, and the signed root.
     """
-    seq = ledger.find(tenant, key).drawn.seq
+    seq = ledger.find(key).drawn.seq
     tree = MerkleTree(ledger)
     root = tree.signed_root()
     path = tree.inclusion(seq, root["size"])
     with ledger.store.reader.connect() as connection:
-        mine = {"among": [key_digest(ledger.keyring, tenant, key)]}
+        mine = {"among": [key_digest(ledger.keyring, key)]}
         stored = StoredDecision._make(connection.execute(DECISIONS_BY_KEY, mine).one())
         previous = row_hashes(connection, seq - 2, seq - 1)[seq - 1] if seq > 1 else bytes(32)
     _, opened = stored.opened(ledger.keyring)

@@ -350,8 +350,8 @@ def facts_from(accept: bool, reports: list[tuple[str, str]]) -> Facts:
 
 # Entering reports
 
-KeyedReport = tuple[str, str, Report]
-"""(tenant, key, report)."""
+KeyedReport = tuple[str, Report]
+"""(key, report)."""
 
 
 def _reports_in(table: Table, quarantined: int) -> Select[int, int, str, str, int]:
@@ -366,9 +366,7 @@ _REPORTS = union_all(_reports_in(OUTCOMES, 0), _reports_in(QUARANTINE, 1))
 
 def missing_key() -> NotFound:
     """No decision has that key."""
-    return NotFound(
-        "no decision has this key.", hint="use the key of the application, with its tenant."
-    )
+    return NotFound("no decision has this key.", hint="use the key of the application.")
 
 
 class Reporter:
@@ -384,12 +382,12 @@ class Reporter:
         """Enter everybody's reports; a refused one leaves nothing behind and does not stop the
         others.
         """
-        digests = [key_digest(self._keyring, tenant, key) for tenant, key, _ in reports]
+        digests = [key_digest(self._keyring, key) for key, _ in reports]
         stored = transaction.rows_among(DECISIONS_BY_KEY, list(set(digests)))
         decisions = {row[0]: StoredDecision(*row) for row in stored}
         entered = _Entered(transaction, [row.seq for row in decisions.values()])
         verdicts: list[Verdict | Refusal] = []
-        for digest, (_, _, report) in zip(digests, reports, strict=True):
+        for digest, (_, report) in zip(digests, reports, strict=True):
             try:
                 if digest not in decisions:
                     raise missing_key()
@@ -545,7 +543,6 @@ def _sums(*which: ColumnElement[bool]) -> Executable:
             _number(QUARANTINE).label("quarantined"),
         )
         .where(
-            DECISIONS.c.tenant == bindparam("tenant"),
             DECISIONS.c.product == bindparam("product"),
             *which,
         )
@@ -589,8 +586,8 @@ _ERASURES = select(ERASURES.c.body).where(
 class RunningCounts:
     """The counts of one product; `look` brings them up to a row."""
 
-    def __init__(self, tenant: str, product: str) -> None:
-        self.names = {"tenant": tenant, "product": product}
+    def __init__(self, product: str) -> None:
+        self.product = product
         self.upto = 0
         self.kept = 0
         self.counts = Counts()
@@ -602,7 +599,7 @@ class RunningCounts:
             if self.upto == 0:
                 self._resume(connection, upto, keyring)
             if upto > self.upto:
-                given = {**self.names, "since": self.upto, "last": upto}
+                given = {"product": self.product, "since": self.upto, "last": upto}
 
                 def summed(statement: Executable, known: int) -> dict[str, int]:
                     (row,) = connection.execute(statement, {**given, "upto": known}).all()
@@ -625,25 +622,24 @@ class RunningCounts:
         for start in range(0, len(rows), 500):
             mine = select(func.count()).where(
                 DECISIONS.c.seq.in_(rows[start : start + 500]),
-                DECISIONS.c.tenant == self.names["tenant"],
-                DECISIONS.c.product == self.names["product"],
+                DECISIONS.c.product == self.product,
             )
             number += int(connection.execute(mine).scalar_one())
         return number
 
     def _resume(self, connection: Connection, upto: int, keyring: Keyring) -> None:
-        found = read_summary(connection, keyring, "counts", **self.names)
+        found = read_summary(connection, keyring, "counts", self.product)
         if found is not None and found[0] <= upto and set(found[1]) == set(asdict(Counts())):
             self.upto = self.kept = found[0]
             self.counts = replace(Counts(), **found[1])
 
 
 def read_summary(
-    connection: Connection, keyring: Keyring, what: str, tenant: str, product: str
+    connection: Connection, keyring: Keyring, what: str, product: str
 ) -> tuple[int, Json] | None:
     """(the row up to which it counts, what was kept); None if there is none that opens."""
     s = SUMMARIES.c
-    mine = select(s.upto, s.data).where(s.tenant == tenant, s.product == product, s.what == what)
+    mine = select(s.upto, s.data).where(s.product == product, s.what == what)
     row = connection.execute(mine).first()
     if row is None:
         return None
@@ -652,6 +648,6 @@ def read_summary(
     except (Refusal, ValueError):
         return None
     # what it is about is sealed too, so that no summary can be put in the place of another
-    if document.pop("about", None) != [tenant, product, what, row.upto]:
+    if document.pop("about", None) != [product, what, row.upto]:
         return None
     return int(row.upto), document

@@ -31,7 +31,7 @@ restored, gap_confirmed, clock_confirmed and root_rotated.
 """
 
 
-_SIGNED = ("id", "tenant", "product", "epoch", "parent", "policy", "info", "certificate", "lineage")
+_SIGNED = ("id", "product", "epoch", "parent", "policy", "info", "certificate", "lineage")
 """What the signature of a policy covers, in the order of the fields of `PolicyRecord`."""
 
 
@@ -46,7 +46,7 @@ class PolicyRecord:
     ----------
     id : str
         The hash of the document.
-    tenant, product : str
+    product : str
         For whom and for what it decides.
     epoch : int
         Its place in the lineage.
@@ -68,12 +68,11 @@ class PolicyRecord:
     Examples
     --------
     >>> info = {"protocol_version": 1, "checkpoint": "6f1c"}
-    >>> PolicyRecord("id", "bank", "loan", 1, None, {}, info, None, True, "").checkpoint
+    >>> PolicyRecord("id", "loan", 1, None, {}, info, None, True, "").checkpoint
     '6f1c'
     """
 
     id: str
-    tenant: str
     product: str
     epoch: int
     parent: str | None
@@ -159,7 +158,7 @@ class Active:
 
     Examples
     --------
-    >>> record = PolicyRecord("id", "bank", "loan", 1, None, {}, {}, None, True, "", seq=3)
+    >>> record = PolicyRecord("id", "loan", 1, None, {}, {}, None, True, "", seq=3)
     >>> active([record], [])
     Active(policy=..., mode='live', reason='published for epoch 1', since=3)
     """
@@ -207,7 +206,7 @@ class Event:
         The number of its row.
     at : float
         When, in seconds.
-    tenant, product : str or None
+    product : str or None
         To what it was done; None for the whole ledger.
     action : str
         What was done.
@@ -222,13 +221,12 @@ class Event:
 
     Examples
     --------
-    >>> Event(9, 0.0, "bank", "loan", "shadow", "Ada", "a trial", None).action
+    >>> Event(9, 0.0, "loan", "shadow", "Ada", "a trial", None).action
     'shadow'
     """
 
     seq: int
     at: float
-    tenant: str | None
     product: str | None
     action: str
     by: str
@@ -281,7 +279,6 @@ class Publication:
     Without a checkpoint it stands outside of the lineage.
     """
 
-    tenant: str
     product: str
     document: Json
     epoch: int = 0
@@ -301,7 +298,7 @@ class Publication:
                     f"{model_hash(model)}.",
                     hint="give what policy.to_json(models) has put there.",
                 )
-        require_name("tenant", self.tenant)
+
         require_name("product", self.product)
         require_json("the policy", self.document)
         require_json("the certificate", self.certificate or {})
@@ -320,7 +317,6 @@ class Publication:
             transaction.append("model", {"sha256": sha256, "model": self.models[sha256]})
         if self.checkpoint is not None:
             body = {
-                "tenant": self.tenant,
                 "product": self.product,
                 "epoch": self.epoch,
                 "checkpoint": self.checkpoint,
@@ -328,10 +324,9 @@ class Publication:
             }
             transaction.append("checkpoint", body)
         if self.certificate is not None:
-            certify(transaction, self.tenant, self.product, self.epoch, self.certificate)
+            certify(transaction, self.product, self.epoch, self.certificate)
         unsigned = PolicyRecord(
             canonical_digest(self.document),
-            self.tenant,
             self.product,
             self.epoch,
             self.parent,
@@ -346,7 +341,7 @@ class Publication:
 
     def registered(self, transaction: Transaction) -> PolicyRecord | None:
         """The same policy with the same info, if it stands outside of the lineage already."""
-        outside = policies_of(self.tenant, self.product).where(POLICIES.c.epoch.is_(None))
+        outside = policies_of(self.product).where(POLICIES.c.epoch.is_(None))
         same = outside.where(POLICIES.c.id == canonical_digest(self.document))
         for row in transaction.rows(same):
             found = PolicyRecord.from_body(row.seq, json.loads(row.body))
@@ -357,7 +352,7 @@ class Publication:
     def _require_turn(self, transaction: Transaction) -> None:
         """It continues the lineage, and its trainer still holds the lease; else StalePolicy."""
         if self.checkpoint is not None:
-            lineage = policies_of(self.tenant, self.product).where(POLICIES.c.epoch.is_not(None))
+            lineage = policies_of(self.product).where(POLICIES.c.epoch.is_not(None))
             newest_first = lineage.order_by(None).order_by(POLICIES.c.epoch.desc())
             rows = transaction.rows(newest_first.limit(1))
             parent = None
@@ -383,19 +378,16 @@ class Publication:
                 )
 
 
-def policies_of(tenant: str, product: str) -> Select[Any]:
+def policies_of(product: str) -> Select[Any]:
     """Every policy of a product, oldest first."""
     columns = (POLICIES.c.seq, POLICIES.c.body)
-    mine = select(*columns).where(POLICIES.c.tenant == tenant, POLICIES.c.product == product)
+    mine = select(*columns).where(POLICIES.c.product == product)
     return mine.order_by(POLICIES.c.seq)
 
 
-def certify(
-    transaction: Transaction, tenant: str, product: str, epoch: int, certificate: Json
-) -> int:
+def certify(transaction: Transaction, product: str, epoch: int, certificate: Json) -> int:
     """Append a certificate."""
     body = {
-        "tenant": tenant,
         "product": product,
         "epoch": epoch,
         "certificate": certificate,
@@ -425,9 +417,7 @@ def acquire(transaction: Transaction, name: str, holder: str, seconds: float) ->
     return Lease(name, holder, token, expires)
 
 
-def require_action(
-    transaction: Transaction, tenant: str, product: str, action: str, policy: str | None
-) -> None:
+def require_action(transaction: Transaction, product: str, action: str, policy: str | None) -> None:
     """Refuse an action that nobody knows, and a "kill" or "rollback" to a policy that cannot
     decide for this product.
     """
@@ -435,7 +425,7 @@ def require_action(
         raise Invalid(f"{action!r} is no action; the actions are {', '.join(ACTIONS)}.")
     if action not in ("kill", "rollback"):
         return
-    rows = transaction.rows(policies_of(tenant, product).where(POLICIES.c.id == policy))
+    rows = transaction.rows(policies_of(product).where(POLICIES.c.id == policy))
     records = [PolicyRecord.from_body(row.seq, json.loads(row.body)) for row in rows]
     if not records:
         raise NotFound(

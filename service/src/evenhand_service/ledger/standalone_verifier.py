@@ -7,7 +7,7 @@ It checks, row by row,
 
     hash_n = SHA-256(hash_{n-1} | canonical JSON of {at, body, kind, seq}),  hash_0 = 32 zero bytes,
     SHA-256(secret of the window) = the commitment in the chain before the window's first draw,
-    U = first 53 bits of HMAC-SHA256(secret, tenant | person | product | window),
+    U = first 53 bits of HMAC-SHA256(secret, person | product | window),
     accept = (U < acceptance),   audit = (U < audit_weight),
     first = (the person had not applied for the product in this window before),
 
@@ -218,13 +218,13 @@ class Models:
 class Lineages:
     """The checkpoints that wait for their policy."""
 
-    waiting: dict[tuple[str, str, int], tuple[int, str]] = field(default_factory=dict)
+    waiting: dict[tuple[str, int], tuple[int, str]] = field(default_factory=dict)
 
     def checkpoint(self, seq: int, body: dict[str, Any]) -> Iterator[str]:
         """What is wrong with a checkpoint."""
         if hashlib.sha256(canonical(body["checkpoint"]).encode()).hexdigest() != body["digest"]:
             yield "the checkpoint's digest is not the hash of its document"
-        self.waiting[body["tenant"], body["product"], body["epoch"]] = (seq, body["digest"])
+        self.waiting[body["product"], body["epoch"]] = (seq, body["digest"])
 
     def policy(self, body: dict[str, Any]) -> Iterator[str]:
         """What is wrong with a policy: its protocol is not the known one, or, in the lineage, its
@@ -235,7 +235,7 @@ class Lineages:
             yield f"its protocol version is {version!r}, and {PROTOCOL_VERSION} alone is known"
         if not body["lineage"]:
             return
-        place = (body["tenant"], body["product"], body["epoch"])
+        place = (body["product"], body["epoch"])
         _, digest = self.waiting.pop(place, (0, None))
         if digest is None or digest != body["info"].get("checkpoint"):
             yield "its checkpoint is not in the chain before it"
@@ -459,7 +459,7 @@ def check_draw(row: dict[str, Any], state: State, findings: Findings) -> None:
         findings.secret_missing += 1
     else:
         findings.recomputed += 1
-        parts = (body["tenant"], who["value"]["person"], body["product"], body["window"])
+        parts = (who["value"]["person"], body["product"], body["window"])
         if uniform(secret, *parts) != body["u"]:
             findings.refuse(seq, "U is not the HMAC of the window's secret and the person")
         if state.slot_of.setdefault("\x1f".join(parts), body["slot"]) != body["slot"]:
@@ -851,7 +851,7 @@ def decided_in(rows: Sequence[dict[str, Any]], listed: dict[str, Any]) -> list[D
         body = row["body"]
         if row["kind"] != "decision" or not start <= row["at"] < end:
             continue
-        if (body["tenant"], body["product"]) != (listed["tenant"], listed["product"]):
+        if body["product"] != listed["product"]:
             continue
         window = listed["maturity"]  # None: a label counts whenever it comes
         mature = float("inf") if window is None else row["at"] + window
@@ -959,7 +959,7 @@ def lists_of(
 ) -> dict[str, Any]:
     """What the JSON files of a pack must say, by name, from the chain."""
     start, end = listed["period"]
-    about = {"tenant": listed["tenant"], "product": listed["product"]}
+    about = {"product": listed["product"]}
     mine = [row for row in rows if {name: row["body"].get(name) for name in about} == about]
     dated = [row for row in mine if start <= row["at"] < end]
     policies = [row for row in mine if row["kind"] == "policy"]
