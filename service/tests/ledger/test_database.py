@@ -195,8 +195,8 @@ def test_a_migration_that_is_killed_leaves_the_old_state(where, clock, monkeypat
 
 
 def test_whoever_is_silent_in_a_transaction_loses_it_and_the_others_go_on(postgres_url):
-    """What a paused replica does: it holds the head and says nothing. It loses its transaction after
-    a second here, well before whoever waits for the head gives up.
+    """What a paused replica does: it holds the head and says nothing. It loses its transaction
+    after a second here, well before whoever waits for the head gives up.
     """
     with opened(postgres_url, idle_seconds=1.0) as ledger, opened(postgres_url) as other:
         policy = published(other)
