@@ -24,7 +24,7 @@ from evenhand.errors import InvalidInput
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
-    from evenhand.evaluation import DecisionLog, Evaluation
+    from evenhand.evaluation import DecisionLog, Evaluation, HistoryBounds
     from evenhand.evaluation.evaluate import Estimate
 
 DEMO = "demo"
@@ -84,6 +84,28 @@ STYLES = {
     default=0,
     help="Leave out the first N rows, because the candidate was chosen with their help.",
 )
+@click.option(
+    "--without-propensities",
+    is_flag=True,
+    help="LOGS has no probabilities: give the range of each gap, whatever the rejected would have "
+    "done.",
+)
+@click.option(
+    "--strata",
+    metavar="A,B",
+    type=COMMA_LIST,
+    help="Without propensities: features with few values, within which accepted and rejected "
+    "people are compared.",
+)
+@click.option(
+    "--gamma",
+    "gammas",
+    metavar="G",
+    type=float,
+    multiple=True,
+    help="Without propensities: how far apart the odds of rejected and accepted people may be, "
+    "from 1 on; inf assumes nothing. Repeat it; a gate judges the largest.  [default: 1 to inf]",
+)
 @several_rates_option
 @click.option("--limit", type=float, default=0.05, help="The largest allowed gap.")
 @click.option(
@@ -118,6 +140,9 @@ def command(
     reading: FileOptions,
     groups: tuple[str, ...] | None,
     skip_first: int,
+    without_propensities: bool,
+    strata: tuple[str, ...] | None,
+    gammas: tuple[float, ...],
     rates: tuple[str, ...],
     limit: float,
     delta: float,
@@ -133,8 +158,12 @@ def command(
 
     LOGS holds, for each person: the features, the group, the probability with which the person was
     accepted, whether it happened, and the outcome of the accepted. The outcomes of rejected people
-    are unknown, so the accepted are weighted by their probability. A log without probabilities is
-    an error: nothing can be certified from it. `demo` is a log of 20,000 synthetic loans.
+    are unknown, so the accepted are weighted by their probability. `demo` is a log of 20,000
+    synthetic loans.
+
+    A log without probabilities cannot be weighted. --without-propensities gives the range of each
+    gap over all that the rejected might have done, and how it shrinks if they are assumed to be
+    like the accepted, up to a factor Gamma in the odds.
 
     \b
     Example: how much would accepting all applicants cost?
@@ -145,6 +174,11 @@ def command(
       evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
       evenhand evaluate decisions.parquet --policy policy.json --rate fpr --limit 0.1 \\
           --figure gap.png
+
+    \b
+    Example: last year's decisions, by people, in a table
+      evenhand evaluate decisions.csv --policy policy.json --without-propensities \\
+          --column group=sex --strata region
 
     \b
     Example: from Vowpal Wabbit's format to Parquet
@@ -178,6 +212,39 @@ def command(
             "there is nothing to do: neither --policy nor --convert-to was given.",
             hint="--policy policy.json, or accept-all to begin with.",
         )
+    if without_propensities:
+        opened = gating.open(delta, logs, str(policy))
+        bounds = bounds_of_history(
+            logs,
+            policy,
+            kind=kind,
+            columns=columns,
+            features=features,
+            good=good,
+            reading=reading,
+            strata=strata or (),
+            gammas=gammas,
+            rates=rates,
+            limit=limit,
+            delta=opened.delta,
+            prices=Prices(price_false_accept, price_false_reject),
+            groups=groups,
+        )
+        result = opened.judge(bounds, limit)
+        if figure is not None:
+            from evenhand.report import history_figure, save_figure
+
+            save_figure(history_figure(bounds), figure)
+        if emit(document, bounds.to_json()):
+            leave(result, quiet=True)
+            return
+        out = console()
+        style = STYLES[bounds.verdict(bounds.gammas[-1])]
+        first, *others = bounds.describe().splitlines()
+        show_lines(out, [first], style=style)
+        show_lines(out, others)
+        leave(result, quiet=False)
+        return
     log = read_asked_log(logs, kind, columns, features, good, reading).without_first(skip_first)
     if converted is not None:
         write_log(log, converted)
@@ -229,6 +296,16 @@ def read_asked_log(
     """The log that the user asks about; `columns` are texts ROLE=COL."""
     from evenhand.evaluation import read_log
 
+    roles = as_roles(columns)
+    if logs == DEMO:
+        return demo_log()
+    return read_log(
+        logs, kind, columns=roles, features=features or None, good=good, **reading.given()
+    )
+
+
+def as_roles(columns: tuple[str, ...]) -> dict[str, str]:
+    """{role: column} from texts ROLE=COL."""
     roles = {}
     for text in columns:
         role, _, column = text.partition("=")
@@ -237,10 +314,68 @@ def read_asked_log(
                 f"--column {text!r} is not ROLE=COL.", hint="for example --column group=sex."
             )
         roles[role.strip()] = column.strip()
+    return roles
+
+
+def bounds_of_history(
+    logs: str,
+    policy: str | None,
+    *,
+    kind: str | None,
+    columns: tuple[str, ...],
+    features: tuple[str, ...] | None,
+    good: str | None,
+    reading: FileOptions,
+    strata: tuple[str, ...],
+    gammas: tuple[float, ...],
+    rates: tuple[str, ...],
+    limit: float,
+    delta: float,
+    prices: Prices,
+    groups: tuple[str, ...] | None,
+) -> "HistoryBounds":
+    """Read decisions without probabilities, and bound the candidate's gaps."""
+    from evenhand.evaluation import Candidate, DecisionHistory, bound_history, read_history
+    from evenhand.evaluation.history import GAMMAS
+
+    if policy is None:
+        raise InvalidInput(
+            "--without-propensities needs a candidate.",
+            hint="--policy policy.json, or accept-all to begin with.",
+            argument="policy",
+        )
     if logs == DEMO:
-        return demo_log()
-    return read_log(
-        logs, kind, columns=roles, features=features or None, good=good, **reading.given()
+        log = demo_log()
+        history = DecisionHistory.of(
+            log.features, log.accept, log.label, group=log.group, names=log.names, source=DEMO
+        )
+    else:
+        history = read_history(
+            logs,
+            kind,
+            columns=as_roles(columns),
+            features=features or None,
+            good=good,
+            **reading.given(),
+        )
+    strange = [name for name in strata if name not in history.names]
+    if strange:
+        raise InvalidInput(
+            f"{history.source} has no feature {strange[0]!r} for strata; its features are "
+            f"{', '.join(history.names)}.",
+            argument="strata",
+        )
+    places = [history.names.index(name) for name in strata]
+    return bound_history(
+        history,
+        Candidate.read(policy),
+        rates=tuple(dict.fromkeys(rates)),
+        limit=limit,
+        delta=delta,
+        gammas=gammas or GAMMAS,
+        strata=[tuple(row) for row in history.features[:, places].tolist()] if places else None,
+        prices=prices,
+        groups=groups or None,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,8 +46,25 @@ def no_propensities(source: str) -> InvalidInput:
         "accepted, so nothing can be certified from it. Whoever decided may have seen what the log "
         "does not hold; then the accepted differ from the rejected in ways that bear on the "
         "outcome, and no weighting can repair that.",
-        hint=WAY_OUT,
+        hint=f"{WAY_OUT} Worst-case ranges need no probabilities: evaluate "
+        "--without-propensities, or bound_history.",
     )
+
+
+class LoggedPeople(Protocol):
+    """People of a log, as far as a policy looks at them."""
+
+    @property
+    def features(self) -> FloatArray: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def group(self) -> GroupArray: ...
+
+    @property
+    def source(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +177,10 @@ class DecisionLog:
             taken,
             np.asarray(acceptance, dtype=np.float64),
             labels,
-            _texts(group, rows),
+            as_texts(group, rows),
             tuple(names) if names is not None else tuple(f"x{j}" for j in range(table.shape[1])),
             as_numbers(count, rows, "count"),
-            None if id is None else _texts(id, rows),
+            None if id is None else as_texts(id, rows),
             None if round is None else np.asarray(round, dtype=np.float64),
             None if time is None else np.asarray(time, dtype=np.float64),
             source,
@@ -419,7 +436,7 @@ class DecisionLog:
         return replace(self, **kept, id=np.array(self.ids, dtype=object)[rows:]) if rows else self
 
 
-def _texts(values: Iterable[object] | None, rows: int) -> GroupArray:
+def as_texts(values: Iterable[object] | None, rows: int) -> GroupArray:
     """Objects: texts, None where the value is missing."""
     texts = np.full(rows, None, dtype=object)
     if values is None:
@@ -443,6 +460,8 @@ def _require_length(column: NDArray[np.generic], rows: int, name: str) -> None:
 # from the columns and lines of a file
 
 
+APPLIED = {"accept": "decision", "acceptance": "probability"}
+"""What `evenhand apply` writes, by the role it has in a log."""
 ROLES = ("id", "group", "accept", "acceptance", "propensity", "label", "count", *ORDER)
 FEATURE = "feature_"
 """With this prefix a column is a feature; without any such column all that have no role are."""
@@ -477,6 +496,25 @@ class LogReading:
 
     def log(self, columns: Mapping[str, TableColumn]) -> DecisionLog:
         """The log that the columns hold."""
+        roles, accept, features = self.decided(columns)
+        return DecisionLog.of(
+            features=self.feature_rows(features, len(accept)),
+            accept=accept,
+            acceptance=self.acceptance(roles, accept),
+            label=self.labels(roles["label"], accept),
+            group=self.groups(roles),
+            names=tuple(features),
+            count=self.numbers(roles["count"], "count") if "count" in roles else 1.0,
+            id=self.cells(roles.get("id")),
+            round=self.numbers(roles["round"], "round", gaps=True) if "round" in roles else None,
+            time=self.times(roles["time"]) if "time" in roles else None,
+            source=self.source,
+        )
+
+    def decided(
+        self, columns: Mapping[str, TableColumn]
+    ) -> tuple[dict[str, TableColumn], BoolArray, dict[str, FloatArray]]:
+        """The columns by role, the decisions, and the features by name."""
         # role -> column: as told, else the column of that name; the service writes `seq` for `id`
         named = {role: self.columns.get(role, role) for role in ROLES}
         for role, name in self.columns.items():
@@ -489,6 +527,9 @@ class LogReading:
                 )
         if named["id"] not in columns and "seq" in columns:
             named["id"] = "seq"
+        for role, name in APPLIED.items():
+            if named[role] not in columns and name in columns:
+                named[role] = name
         if any(name.startswith(FEATURE) for name in columns):
             # other columns than features are about the decisions; these are the service's
             for role, name in (("round", "seq"), ("time", "at")):
@@ -505,26 +546,23 @@ class LogReading:
             )
         used = {name for name in named.values() if name in columns}
         accept = self.decisions(roles["accept"])
-        features = self.feature_columns(columns, used)
-        group, id = (
-            None if column is None else column.texts if self.plain else column.cells
-            for column in (roles.get("group"), roles.get("id"))
-        )
-        if group is not None and self.plain:  # names that differ in case alone are one
-            group = group_texts(Frame(self.source, {"group": roles["group"]}, ()), "group", [])
-        return DecisionLog.of(
-            np.column_stack(list(features.values())) if features else np.zeros((len(accept), 0)),
-            accept,
-            self.acceptance(roles, accept),
-            self.labels(roles["label"], accept),
-            group=group,
-            names=tuple(features),
-            count=self.numbers(roles["count"], "count") if "count" in roles else 1.0,
-            id=id,
-            round=self.numbers(roles["round"], "round", gaps=True) if "round" in roles else None,
-            time=self.times(roles["time"]) if "time" in roles else None,
-            source=self.source,
-        )
+        return roles, accept, self.feature_columns(columns, used)
+
+    def feature_rows(self, features: Mapping[str, FloatArray], rows: int) -> FloatArray:
+        """The features as one array."""
+        return np.column_stack(list(features.values())) if features else np.zeros((rows, 0))
+
+    def cells(self, column: TableColumn | None) -> Iterable[object] | None:
+        """What stands in a column, if there is one."""
+        if column is None:
+            return None
+        return column.texts if self.plain else column.cells
+
+    def groups(self, roles: Mapping[str, TableColumn]) -> Iterable[object] | None:
+        """The group of each row; in plain text, names that differ in case alone are one."""
+        if "group" in roles and self.plain:
+            return group_texts(Frame(self.source, {"group": roles["group"]}, ()), "group", [])
+        return self.cells(roles.get("group"))
 
     def times(self, column: TableColumn) -> FloatArray:
         """Times as numbers: as they are, or the seconds since 1970 of dates and times in ISO 8601
