@@ -64,9 +64,7 @@ def as_printed(
 ) -> TwoPhaseLearner:
     """The paper to the letter, which names no limit, with delta = 1/sqrt(T)."""
     gamma = settings.pop("comparator_gap")
-    return TwoPhaseLearner.as_printed(
-        hypotheses, rate, gamma, horizon**-0.5, horizon, **settings
-    )
+    return TwoPhaseLearner.as_printed(hypotheses, rate, gamma, horizon**-0.5, horizon, **settings)
 
 
 LEARNERS: dict[str, Callable[..., Any]] = {

