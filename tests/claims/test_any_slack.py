@@ -53,6 +53,7 @@ def faults(name, found, horizon):
     return [law for law, kept in laws.items() if not kept]
 
 
+@pytest.mark.thorough
 def test_a_smaller_slack_costs_its_square():
     """random, T = 1e6, 2 seeds, slacks .2, .1, .05: T0 varies by 2%, so a slope of -2 +- .1 raises
     no false alarm; a false guarantee has a probability of 5% a run at most. Negative control: the

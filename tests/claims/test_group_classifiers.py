@@ -66,6 +66,7 @@ def faults(found, horizons):
 QUICK = (300_000, 3_000_000)
 
 
+@pytest.mark.slow
 def test_group_classifiers_are_used_and_pay():
     """2 seeds, T = 3e5 and 3e6. Negative control: without them regret to the same policies is
     linear.

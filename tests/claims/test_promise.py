@@ -132,6 +132,7 @@ OTHERS = (FalseNegativeRate(), SelectionRate())
 RICH = ("random", "thresholds", "lending")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rate", OTHERS, ids=lambda rate: rate.symbol)
 def test_a_short_slack_is_seen_under_other_rates(rate):
     """Negative control: beta times 1/4, two-sided, 6 runs on random: the sets break the guarantee

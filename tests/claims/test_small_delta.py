@@ -66,8 +66,8 @@ def test_misleading_samples_are_as_rare_as_theorem_3_1_needs():
 
 
 def test_the_order_of_regret_stays():
-    """T = 1e4, 1e5, 3 seeds: at most .5, as with a fixed delta. The coin of the literal constants is
-    the negative control.
+    """T = 1e4, 1e5, 3 seeds: at most .5, as with a fixed delta. The coin of the literal constants
+    is the negative control.
     """
     assert max(paid("two-phase", "random", T, range(3))[0] for T in HORIZONS[1:3]) <= 0.5
     coin = {"schedule": "theory", "estimator": "two-sided"}
