@@ -80,5 +80,5 @@ def test_the_page_is_linked_from_the_first_screens() -> None:
         ("docs/start.md", "tutorials/paper.md"),
     ):
         text = (root / page).read_text(encoding="utf-8")
-        assert link in text, page
-    assert "docs/tutorials/paper.md" in (root / "README.md").read_text()[:2500]
+        assert link in text[:2500], page
+        assert re.search("TwoPhaseLearner|two_phase", text[:2500]), page

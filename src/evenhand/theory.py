@@ -1231,8 +1231,8 @@ def confident_regret_lower_bound(gap: float, delta: float) -> float:
 
     It uses how small delta is, where Pinsker's inequality does not: at delta = .05 ten times
     `sharp_regret_lower_bound`, and about ln(1/delta) / (256 gamma^2) x 1/2 for small delta. A
-    learner that knows both distributions and tests one against the other pays about five times as
-    much.
+    learner that knows both distributions and tests one against the other pays about seven times as
+    much, as measured.
 
     Examples
     --------

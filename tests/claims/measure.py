@@ -57,7 +57,18 @@ POPULATIONS: dict[str, Callable[..., Discrete]] = {
     "at the limit": lambda: at_the_limit(0.1),
     "avoided region": avoided_region,
 }
+
+
+def as_printed(
+    hypotheses: Any, rate: Any, limit: Any, delta: float, horizon: int, **settings: Any
+) -> TwoPhaseLearner:
+    """The paper to the letter, which names no limit, with delta = 1/sqrt(T)."""
+    gamma = settings.pop("comparator_gap")
+    return TwoPhaseLearner.as_printed(hypotheses, rate, gamma, horizon**-0.5, horizon, **settings)
+
+
 LEARNERS: dict[str, Callable[..., Any]] = {
+    "as printed": as_printed,
     "two-phase": TwoPhaseLearner,
     "explore-then-commit": ExploreThenCommit,
     "exp4": Exp4,
@@ -101,18 +112,23 @@ class Lifetime:
     share_above: float
     iterations: tuple[int, ...]
     halted: bool
+    oracle_calls: int
 
 
 def make(learner: str, world: Discrete, horizon: int, **settings: Any) -> Any:
-    """A learner by name; the gap may be given as `limit` and `comparator_gap`."""
+    """A learner by name; the gap may be given as `limit` and `comparator_gap`, another rate as
+    `rate`.
+    """
     if learner == "uniform":
         return Uniform()
     gap = settings.pop("limit", LIMIT)
+    rate = settings.pop("rate", FPR)
     if learner in GREEDY:
-        return GREEDY[learner](world.hypotheses, FPR, gap, **settings)
+        return GREEDY[learner](world.hypotheses, rate, gap, **settings)
     gamma = settings.pop("comparator_gap", GAMMA)
+    delta = settings.pop("delta", DELTA)
     return LEARNERS[learner](
-        world.hypotheses, FPR, gap, DELTA, horizon, comparator_gap=gamma, **settings
+        world.hypotheses, rate, gap, delta, horizon, comparator_gap=gamma, **settings
     )
 
 
@@ -155,6 +171,7 @@ def lifetime(
         share_above=run.share_above(guarantee),
         iterations=tuple(epoch.iterations for epoch in epochs if epoch.phase == "bandit"),
         halted=all(epoch.halted for epoch in epochs),
+        oracle_calls=run.oracle_calls,
     )
 
 

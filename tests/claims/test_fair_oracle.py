@@ -96,6 +96,84 @@ def test_the_check_sees_a_game_that_is_loosened_instead_of_tightened(monkeypatch
     assert "game's gap" in faults(answers("lending", range(4), nu=0.005))
 
 
+# lemma B.3: O(1/nu^2) calls
+
+NUS = (0.02, 0.01, 0.005)
+
+
+def calls(name, seed, nu, limit, max_calls=None):
+    """Calls of the class until the game has converged; infinite if it has not within `max_calls`,
+    by default the proved number and the looks at the averages.
+    """
+    world, problem, people = question(name, seed)
+    most = int(1.1 * theory.saddle_point_calls(nu)) if max_calls is None else max_calls
+    report = solve_fair(
+        problem,
+        world.hypotheses,
+        FPR,
+        people,
+        limit,
+        group_use="decide",
+        method="saddle-point",
+        tolerance=nu,
+        max_calls=most,
+    ).report
+    return float("inf") if report.ran_out else len(report.iterations)
+
+
+def constants(name, seeds, nus, limit=None):
+    """calls x nu^2: rows are seeds, columns nus; the limit is 4 nu unless it is given."""
+    return np.array(
+        [[calls(name, seed, nu, limit or 4 * nu) * nu**2 for nu in nus] for seed in seeds]
+    )
+
+
+def is_of_order(found):
+    """Within the proved constant 4 B^2 ln 3, and not growing as nu falls (means, factor 2)."""
+    means = found.mean(axis=0)
+    return bool(found.max() <= 1.1 * 16 * np.log(3) and means[-1] <= 2 * means[0])
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.errors.NotConverged")
+def test_the_calls_are_of_the_order_that_lemma_b_3_has(monkeypatch):
+    """lending, nu = .06, .04, one question: deterministic. Negative control: multipliers that do
+    not move, so that the averages never become a saddle point.
+    """
+    assert is_of_order(constants("lending", range(1), (0.06, 0.04)))
+    monkeypatch.setattr(saddle_point._Game, "multipliers", lambda self: ([0.0], [0.0]))
+    assert not is_of_order(constants("lending", range(1), (0.06, 0.04)))
+
+
+def test_the_check_sees_calls_of_another_order():
+    """Negative control: calls that grow like 1/nu^3, whose constants double from column to
+    column.
+    """
+    assert is_of_order(np.full((2, 3), 0.4))
+    assert not is_of_order(np.array([[0.4, 0.8, 1.6]]))
+    assert not is_of_order(np.full((2, 3), 20.0))
+
+
+@pytest.mark.claims
+def test_full_calls(claims):
+    """random, lending and D1, nu = .02, .01, .005, 3 questions each; the limit is 4 nu, where it
+    binds most, or .06. Deterministic.
+    """
+    names = ("random", "lending", "D1")
+    tight = np.concatenate([constants(name, range(3), NUS) for name in names])
+    fixed = np.concatenate([constants(name, range(3), NUS, limit=0.06) for name in names])
+    claims.add(
+        "calls of the class until the saddle point is found, times nu^2, nu = .02, .01, .005 "
+        "(lemma B.3, theorem 3.5)",
+        f"O(1): at most {16 * np.log(3):.1f}, which the proof gives, and not growing",
+        f"limit 4 nu: mean {', '.join(f'{x:.2f}' for x in tight.mean(axis=0))}, largest "
+        f"{tight.max():.2f}; limit .06: {', '.join(f'{x:.3f}' for x in fixed.mean(axis=0))}, "
+        f"largest {fixed.max():.2f}",
+        is_of_order(tight) and is_of_order(fixed),
+    )
+    assert is_of_order(tight)
+    assert is_of_order(fixed)
+
+
 @pytest.mark.claims
 def test_full(claims):
     """10 questions per population, nu = .005."""
