@@ -206,3 +206,13 @@ def test_a_capped_plan_from_a_table():
         table(), eh.Stumps(), limit=0.15, horizon=2_000, lives=1, accept_at_most=0.3
     )
     assert plan.accepted.high.max() <= 0.3 + 1e-9
+
+
+@pytest.mark.parametrize("hypotheses", [eh.Stumps(), eh.ScoreThresholds()])
+def test_the_best_policy_of_a_capped_plan_is_that_of_the_whole_class(hypotheses):
+    terms = LaunchTerms(0.05, 0.05, 10_000, TERMS.rates, accept_at_most=0.15)
+    sample = table(900)
+    world = from_table(sample, hypotheses, "certify_only", None, terms).world
+    whole = eh.environments.Replay(sample, hypotheses=hypotheses)
+    best = whole.optimum_within(0.05, terms.rates, terms.prices, 0.15)[0]
+    assert world.optimum_within(0.05, terms.rates, terms.prices, 0.15)[0] == pytest.approx(best)

@@ -64,6 +64,8 @@ WIDER = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 LONGER = (3.0, 10.0, 30.0)
 """Multiples of the horizon, likewise."""
 MOST_ROUNDS = 10_000_000
+MOST_PERIODS = 1_000
+"""Periods of a quota up to which longer runs are tried: each may end an epoch of its own."""
 POINTS = 72
 """Rounds at which curves are kept."""
 FIRST = 200
@@ -428,7 +430,7 @@ def simulate_runs(
         told(0)
         run = simulate(learner, world, horizon, seed, terms.limit, progress=told)
         total = np.cumsum(run.lengths * run.losses)
-        weight = np.array([learned_weight(policy) for policy in run.policies])
+        weight = _planned_weights(run)
         # once the audit budget is spent ("frozen"), accept-all is a constant like the other
         audits = zip(run.policies, run.phases, strict=True)
         audit = np.array([audit_weight(policy) * (phase != "frozen") for policy, phase in audits])
@@ -462,6 +464,17 @@ def simulate_runs(
         budget_notes=tuple(notes),
         **arrays,
     )
+
+
+def _planned_weights(run: Run[EpochLearner]) -> FloatArray:
+    """The weight of learned rules in each policy. While a quota is used up everybody is rejected;
+    the policy to come back to keeps its weight.
+    """
+    weights: list[float] = []
+    for policy, phase in zip(run.policies, run.phases, strict=True):
+        back = phase == "quota used up" and len(weights) > 0
+        weights.append(weights[-1] if back else learned_weight(policy))
+    return np.array(weights)
 
 
 def _audits(
@@ -812,7 +825,8 @@ class _Launch:
         # a wider limit allows whatever a narrower one allows, so the first that succeeds is found
         # by halving; longer runs cost more, so these are tried one after the other
         limits = [replace(terms, limit=own * k) for k in WIDER if own * k <= 1]
-        volumes = [int(volume * k) for k in LONGER if volume * k <= MOST_ROUNDS]
+        longest = MOST_ROUNDS if terms.quota is None else MOST_PERIODS * terms.quota.period
+        volumes = [int(volume * k) for k in LONGER if volume * k <= longest]
         wider = _first(limits, self._succeeds)
         longer = next(filter(self._succeeds, (replace(terms, horizon=n) for n in volumes)), None)
         sentences = []
@@ -831,10 +845,10 @@ class _Launch:
             ways[-1] += ", by two simulation runs of each"
             return (*sentences, f"What would do ({goal}): {', or '.join(ways)}.")
         widest = max((one.limit for one in limits), default=own)
-        longest = max(volumes, default=volume)
+        most = max(volumes, default=volume)
         return (
             *sentences,
-            f"Neither a limit of {widest:.2g} nor {longest:,.0f} people would do; features that "
+            f"Neither a limit of {widest:.2g} nor {most:,.0f} people would do; features that "
             "tell good from bad better would.",
         )
 

@@ -383,7 +383,8 @@ def from_table(
         if isinstance(hypotheses, Stumps):
             cut = _cut(sample, first, size)
     most = FEW_RULES if fitted else THRESHOLD_RULES if scored else MOST_RULES
-    world, reachable = _rows(sample, fair, terms, most, cut, _different(today))
+    planned = ScoreThresholds() if fitted else hypotheses
+    world, reachable = _rows(sample, fair, planned, terms, most, cut, _different(today))
     paid = paid_rules(rules, size, world)
     source = people
     if table is None or not table.affordable(terms.horizon):
@@ -485,6 +486,7 @@ def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) 
 def _rows(
     sample: LabelledSample,
     fair: FairCSC,
+    hypotheses: HypothesisClass,
     terms: LaunchTerms,
     most: int,
     cut: LabelledSample | None,
@@ -501,13 +503,13 @@ def _rows(
     """
     codes = _codes(sample)
     size = _size(fair, len(sample))
-    best = _cheapest(sample, fair, terms) if size > most else []
+    best = _cheapest(sample, fair, hypotheses, terms) if size > most else []
     known = _answers(best, sample)
     seen = sample
     if cut is not None and best:
         seen = cut
         fair = bind_fair(Stumps(), cut.features, None, terms.rates, cut, terms.limit)
-        best = _cheapest(cut, fair, terms)
+        best = _cheapest(cut, fair, Stumps(), terms)
         size = _size(fair, len(cut))
     bound = cast(Enumeration, fair.oracle)
     spread = min(size, 4 if best else most)
@@ -545,9 +547,18 @@ def _size(fair: FairCSC, rows: int) -> int:
     return int(cast(Enumeration, fair.oracle).totals(np.zeros((1, rows))).shape[1])
 
 
-def _cheapest(sample: LabelledSample, fair: FairCSC, terms: LaunchTerms) -> list[Hypothesis]:
-    """The rules of the cheapest policies within limits around the one that is planned for."""
+def _cheapest(
+    sample: LabelledSample, fair: FairCSC, hypotheses: HypothesisClass, terms: LaunchTerms
+) -> list[Hypothesis]:
+    """The rules of the cheapest policies within limits around the one that is planned for, each of
+    which accepts a permitted share. fair: of the class `hypotheses`, bound to the sample.
+    """
     limits = sorted({min(1.0, multiple * terms.limit) for multiple in FRONTIER} | {1.0})
+    if terms.shares is not None:
+        world = Replay(sample, hypotheses=hypotheses)
+        within = (terms.rates, terms.prices, terms.most, terms.least)
+        found = [world.optimum_within(limit, *within)[1] for limit in limits]
+        return [rule for policy in found for rule in policy.hypotheses]
     problem = terms.prices.problem(sample.features, sample.group, sample.label, sample.count)
     solved = fair.solve_at(limits, problem.acceptance_cost)
     return [rule for solution in solved for rule in solution.policy.hypotheses]

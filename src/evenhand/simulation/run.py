@@ -322,6 +322,18 @@ def play_people(
     return len(accepted)
 
 
+def permitted_shares(learner: Learner) -> tuple[float, float]:
+    """Between which shares of the people a learner accepts in the long run: its floor, and its cap
+    or what its quota spreads over a period; a quota outranks the floor.
+    """
+    most = float(getattr(learner, "accept_at_most", 1.0))
+    least = float(getattr(learner, "accept_at_least", 0.0))
+    quota = getattr(learner, "quota", None)
+    if quota is not None:  # a person comes in each unit of time
+        most = min(most, quota.count / quota.period)
+    return min(least, most), most
+
+
 class _RunUnderWay(Generic[Played]):
     """A run under way: the policies so far, each with its rounds, how many it accepted, and its
     phase. The truth about them is asked for at the end.
@@ -399,12 +411,7 @@ class _RunUnderWay(Generic[Played]):
         """
         learner = self.learner
         rates = tuple(learner.rates)
-        most = float(getattr(learner, "accept_at_most", 1.0))
-        least = float(getattr(learner, "accept_at_least", 0.0))
-        quota = getattr(learner, "quota", None)
-        if quota is not None:  # a person comes in each unit of time; the quota outranks the floor
-            most = min(most, quota.count / quota.period)
-            least = min(least, most)
+        least, most = permitted_shares(learner)
         optimum = getattr(self.world, "optimum_within", None)
         if optimum is None or (most == 1.0 and least == 0.0):
             return float(self.world.optimum(comparator_gap, rates, learner.prices)[0])
