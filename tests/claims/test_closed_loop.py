@@ -20,8 +20,8 @@ policy is a step function of the score, on the rows of the table.
 
 The best feasible fixed threshold is the one with the largest reward at its own steady state. A
 certified policy may be a mixture, which OFS's may not. After learning: the mean over the last tenth
-of the rounds. The certificate assumes people from one population; here their composition moves
-by some thousandths, so that its drift tests may suspend it, and what it then deploys counts as well.
+of the rounds. The certificate assumes people from one population; here their composition moves by
+some hundredths, so that its drift tests may suspend it, and what it then deploys counts as well.
 """
 
 import os
@@ -242,7 +242,7 @@ def test_full_beside_ofs(claims, workers, name, cap):
         f"closed loop on {name}, gap at most {LIMIT:g} and at most {cap:g} accepted, {ROUNDS:,} "
         f"rounds of {PEOPLE} people, {SEEDS} seeds: beside OFS (written from its abstract)",
         f"0 rounds above; reward within {TOLERANCE:g} of the best feasible fixed threshold",
-        f"{above} rounds above; {lost:.4f} below it (worst run {max(one.lost for one in own):.4f}), "
+        f"{above} rounds above; {lost:.4f} below it (worst {max(one.lost for one in own):.4f}), "
         f"{sum(one.suspended for one in own)} runs suspended; OFS: "
         f"{np.mean([one.above for one in ofs]):,.0f} rounds above in a run, "
         f"{np.mean([one.lost for one in ofs]):.4f} below it",
