@@ -10,15 +10,14 @@ from typing import Any
 
 import click
 
+from evenhand.algorithms.certified.candidates import as_candidates
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.cli.options import Function
 from evenhand.contracts import Hypothesis
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import policy_from_json
-from evenhand.hypotheses.constants import is_constant
 from evenhand.hypotheses.serialise import hypothesis_from_json
 from evenhand.hypotheses.thresholds import Threshold
-from evenhand.policies import Mixture
 from evenhand.tables import number
 
 A_RULE = (
@@ -172,8 +171,7 @@ def _read_rules(path: Path, columns: Sequence[str]) -> tuple[Hypothesis, ...]:
         )
     try:
         if "policy" in document:
-            policy = policy_from_json(document["policy"])
-            rules = policy.hypotheses if isinstance(policy, Mixture) else ()
+            rules = policy_from_json(document["policy"]).hypotheses
         else:
             rules = (hypothesis_from_json(document),)
     except (InvalidInput, LookupError, TypeError, ValueError) as error:
@@ -183,4 +181,4 @@ def _read_rules(path: Path, columns: Sequence[str]) -> tuple[Hypothesis, ...]:
             hint=WAY_OUT,
             argument="incumbent",
         ) from error
-    return tuple(rule for rule in rules if not is_constant(rule))
+    return as_candidates(rules)

@@ -229,13 +229,13 @@ def command(
                 fewest_by_default=FEWEST,
             )
             show_task(shown, task)
-            rules = capacity.candidates(task.table.names)
-            made = plan_from_sample(task.sample, task.hypotheses, candidates=rules, **launch)
-            named = zip(made.incumbent, rules, strict=True)
+            today = capacity.candidates(task.table.names)
+            made = plan_from_sample(task.sample, task.hypotheses, candidates=today, **launch)
+            named = zip(made.incumbent, today, strict=True)
             made = replace(
                 made,
                 incumbent=tuple(
-                    replace(today, rule=rule.describe(task.table.names)) for today, rule in named
+                    replace(found, rule=rule.describe(task.table.names)) for found, rule in named
                 ),
             )
     if out is not None:
