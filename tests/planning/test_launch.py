@@ -131,6 +131,14 @@ def test_capacity_is_kept_from_the_first_person_on_and_all_else_is_compared_with
     assert all("20% may be accepted" in course.infeasible for course in plan.courses[1:])
 
 
+@pytest.fixture
+def without_advice(monkeypatch):
+    """No other limits and volumes are tried."""
+    monkeypatch.setattr(launch, "WIDER", ())
+    monkeypatch.setattr(launch, "LONGER", ())
+
+
+@pytest.mark.usefixtures("without_advice")
 def test_a_floor_is_kept_and_outranked_by_a_quota():
     both = {**EASY, "lives": 1, "horizon": 3_000}
     floor = eh.plan(**both, accept_at_least=0.4)
@@ -141,11 +149,21 @@ def test_a_floor_is_kept_and_outranked_by_a_quota():
     assert "Quota: never more than 20 of each 100 people." in yields.describe()
 
 
+@pytest.mark.usefixtures("without_advice")
 def test_a_quota_is_counted_in_days():
     plan = eh.plan(
         **{**EASY, "lives": 1, "horizon": 2_000}, per_day=50.0, quota=eh.Quota(20, period=2.0)
     )
     assert plan.quota == (20, 100.0)
+
+
+@pytest.mark.usefixtures("without_advice")
+def test_while_a_quota_is_used_up_the_planned_policy_keeps_its_weight():
+    """Else the forecast would depend on whether the last person came late in a period."""
+    plan = eh.plan(**{**EASY, "lives": 1, "limit": 0.5}, quota=eh.Quota(20, 100, people=100))
+    assert plan.half.round is not None
+    assert plan.accepted.low.min() == 0.0  # it was used up at some of these rounds
+    assert plan.weight.mean[-1] >= 0.5
 
 
 def test_a_plan_tells_at_once_what_it_does():
