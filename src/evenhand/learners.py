@@ -262,6 +262,11 @@ class CertifiedLearner(EpochLearner):
         return self.guarantee.least
 
     @property
+    def quota(self) -> Quota | None:
+        """How many people may be accepted in each period."""
+        return self.algorithm.quota
+
+    @property
     def bound(self) -> str:
         """The name of the bound."""
         return self.algorithm.bound_name

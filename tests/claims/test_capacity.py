@@ -12,6 +12,7 @@ and the comparator is a linear program that knows the truth (`optimum_within`, H
 none, which says more than the theorem: bounds are conservative.
 """
 
+import os
 from itertools import product
 
 import numpy as np
@@ -35,7 +36,10 @@ POPULATIONS = (
 )
 CAPS = (0.05, 0.2, 0.5, 0.8)
 RATES = ("fpr", "fnr", "selection")
-RUNS, RUNS_AT_20 = 25, 200
+RUNS, RUNS_AT_20 = (
+    int(runs) for runs in os.environ.get("EVENHAND_CAPPED_RUNS", "25,200").split(",")
+)
+"""Runs of each population and rate; at full size 6,600 runs, ten minutes of CPU in all."""
 SEEDS, ROUNDS = 5, 50_000
 
 
@@ -185,7 +189,7 @@ def test_full_cap_and_gap(claims, workers, cap):
 @pytest.mark.claims
 @pytest.mark.parametrize("cap", CAPS)
 def test_full_regret_beside_thinning(claims, workers, cap):
-    ratios, late, worse = {}, [], []
+    ratios, late, beyond = {}, [], {}
     for name in POPULATIONS:
         jobs = [(seed, name, cap, ROUNDS) for seed in range(SEEDS)]
         own, thinned = (
@@ -194,13 +198,15 @@ def test_full_regret_beside_thinning(claims, workers, cap):
         )
         ratios[name] = own[:, 0].mean() / thinned.mean()
         late.append(f"{name} {np.median(own[:, 2]):,.0f}")
-        worse += [name] if (own[:, 0] > own[:, 3] + own[:, 1] + 1.0).any() else []
+        # what a run costs beyond the best lottery and its audit bill: rules that were tried
+        beyond[name] = float((own[:, 0] - own[:, 3] - own[:, 1]).max())
     mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
-    largest = max(ratios, key=lambda name: ratios[name])
+    largest = max(ratios, key=ratios.__getitem__)
+    worst = max(beyond, key=beyond.__getitem__)
     claims.add(
         f"capacity {cap:g}: regret over thinning's, 8 populations, {SEEDS} seeds, T={ROUNDS:g}",
         "geometric mean <= .7, none above 1, none worse than the lottery by more than its bill",
-        f"{mean:.2f}; largest {ratios[largest]:.2f} ({largest}); beyond its bill: "
-        f"{', '.join(worse) or 'none'}; half of the weight after: {'; '.join(late)}",
-        mean <= 0.7 and ratios[largest] <= 1.0 and not worse,
+        f"{mean:.2f}; largest {ratios[largest]:.2f} ({largest}); the worst run {beyond[worst]:.1f} "
+        f"beyond lottery and bill ({worst}); half of the weight after: {'; '.join(late)}",
+        mean <= 0.7 and ratios[largest] <= 1.0 and beyond[worst] <= 1.0,
     )

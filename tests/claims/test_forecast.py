@@ -1,7 +1,7 @@
 """The forecast of the round from which half of the learned weight is certified, against runs.
 
-The forecast is the one by which the learner decides how many people to audit and which a launch
-plan shows (`algorithms/certified/forecast.py`); nothing is simulated for it. Eight populations with
+The forecast is the one by which the learner decides how many people to audit
+(`algorithms/certified/forecast.py`); nothing is simulated for it. Eight populations with
 their own finite classes, and four real tables with linear rules, for which the plan knows the table
 as an out-of-fold score in bins; three rates; T = 3e5. The policy changes at the end of an epoch,
 and each epoch is 1.5 times as long as all before it together, so that "within a factor of 1.5" is
@@ -26,10 +26,13 @@ from evenhand import (
     SelectionRate,
     simulate,
 )
-from evenhand.algorithms.certified.forecast import Prospect
+from evenhand.algorithms.certified.evidence import FIRST_PEOPLE, group_codes
+from evenhand.algorithms.certified.forecast import Prospect, epoch_length
+from evenhand.algorithms.certified.state import LATER_GROUPS
+from evenhand.algorithms.certified.step import FIRST_FITTED, FIRST_ROUNDS
+from evenhand.bounds import BettingBound
 from evenhand.environments import LowerBound, Replay, random_population, threshold_population
-from evenhand.planning import launch
-from evenhand.planning.launch import forecast as expected
+from evenhand.planning.launch import certified_learner, share_of_delta
 from evenhand.planning.population import LaunchTerms, PlannedPopulation, from_table
 from evenhand.simulation.record import learned_weight
 from evenhand.tables import DataUnavailable, read_table
@@ -44,6 +47,65 @@ POPULATIONS = {
     "lower bound": lambda: LowerBound(1, 0.05),
 }
 TABLES = ("adult", "compas", "taiwan", "gmsc")
+
+
+def expected(planned, terms):
+    """What the certified learner would expect on the planned population after its first rounds: the
+    forecast by which it audits.
+
+    Nothing is simulated: the regression is right, costs and gaps are known, and every process
+    starts from nothing.
+    """
+    world = planned.world
+    known = planned.learnable
+    learner = certified_learner(terms, known, share_of_delta(planned, terms, len(known)))
+    groups = world.population_sample().groups
+    rules = [row for row in world.accepts if row.any() and not row.all()]
+    if not rules:
+        return ()
+    pairs = len(terms.rates) * len(groups) * (len(groups) - 1) // 2
+    accepts = np.array([np.ones(len(world)), np.zeros(len(world)), *rules], dtype=np.float64)
+    bad = float(np.max(terms.prices.false_accept))
+    good = float(np.max(terms.prices.false_reject))
+    negative = 1.0 - world.positive_rate
+    cost = accepts @ (world.probability * (negative * bad - world.positive_rate * good))
+    delta = (1.0 - LATER_GROUPS) * learner.guarantee.share(1)
+    thresholds = BettingBound(groups, terms.rates, len(rules), delta).pair_thresholds.T
+    # nothing is known of a rule's gap, and the two constants have none
+    upper = np.tile(np.r_[0.0, 0.0, np.ones(len(rules))], (pairs, 1))
+    prospect = Prospect(
+        weight=world.probability,
+        group=group_codes(world.group, groups),
+        negative=negative,
+        accepts=accepts,
+        cost=cost,
+        sure_cost=cost,
+        rates=terms.rates,
+        groups=len(groups),
+        limit=terms.limit,
+        lower=0.0 - upper,
+        upper=upper,
+        threshold=np.pad(np.tile(thresholds, (len(terms.rates), 1)), ((0, 0), (2, 0))),
+        floor=lambda t: min(learner.schedule.exploration_floor(int(t)), 0.5 * terms.most),
+        accepted=accepts @ world.probability if terms.most < 1.0 else None,
+        most=terms.most,
+    ).narrowed()
+    start = first_look(planned, terms)
+    horizon = float(terms.horizon)
+    return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
+
+
+def first_look(planned, terms):
+    """The round after which the learner first estimates rates: enough people of the rarest kind
+    have come.
+    """
+    start = float(FIRST_ROUNDS)
+    if planned.fitted:
+        start = float(np.clip(float(terms.horizon) // 100, FIRST_ROUNDS, FIRST_FITTED))
+    rarest = float(planned.denominators(terms.rates).min())
+    while start * rarest < FIRST_PEOPLE and start < terms.horizon:
+        start += epoch_length(start)
+    return start
 
 
 def forecast(population, rate, limit, rounds):
@@ -79,9 +141,8 @@ class IgnoresTheRule(Prospect):
 
     def moments(self, acceptance, audit):
         fields = {name: getattr(self, name) for name in Prospect.__dataclass_fields__}
-        return Prospect(**{**fields, "accepts": np.full_like(self.accepts, 0.5)}).moments(
-            acceptance, audit
-        )
+        blind = {**fields, "accepts": np.full_like(self.accepts, 0.5)}
+        return IgnoresTheRule.__base__(**blind).moments(acceptance, audit)
 
 
 def test_a_run_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monkeypatch):
@@ -89,7 +150,7 @@ def test_a_run_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monkey
     world = population(name).world
     halves = [lived(world, world.hypotheses, "selection rate", 0.05, rounds, 0)]
     assert agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
-    monkeypatch.setattr(launch, "Prospect", IgnoresTheRule)
+    monkeypatch.setitem(globals(), "Prospect", IgnoresTheRule)
     assert not agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
 
 

@@ -8,6 +8,7 @@ import click
 import pytest
 
 from evenhand.cli import COMMANDS, main
+from evenhand.cli.capacity import capacity_options
 from evenhand.cli.gating import gate_options
 from evenhand.cli.options import column_options, file_options, problem_options
 from evenhand.simulation.named import LEARNERS, POPULATIONS
@@ -21,6 +22,7 @@ FILE = "The file"
 PROBLEM = "The problem"
 RUN = "The run"
 GATE = "The gate"
+CAPACITY = "The capacity"
 OPTION = re.compile(r"--[a-z][a-z-]+")
 
 
@@ -63,6 +65,7 @@ def test_every_command_has_a_section_and_every_section_a_command():
         PROBLEM,
         RUN,
         GATE,
+        CAPACITY,
     } == set(SECTIONS)
 
 
@@ -70,8 +73,8 @@ COMMON = {
     "demo": (JSON,),
     "solve": (JSON, TABLE, FILE, PROBLEM),
     "frontier": (JSON, TABLE, FILE, PROBLEM),
-    "plan": (JSON, TABLE, FILE),
-    "study": (JSON, TABLE, FILE),
+    "plan": (JSON, TABLE, FILE, CAPACITY),
+    "study": (JSON, TABLE, FILE, CAPACITY),
     "data": (JSON, TABLE, FILE),
     "apply": (JSON, FILE),
     "certify": (JSON, FILE, GATE),
@@ -79,7 +82,7 @@ COMMON = {
     "measure": (JSON, FILE, GATE),
     "impact": (JSON, FILE, GATE),
     "evaluate": (JSON, FILE, GATE),
-    "simulate": (JSON, RUN),
+    "simulate": (JSON, RUN, CAPACITY),
     "compare": (JSON, RUN),
 }
 
@@ -94,6 +97,7 @@ def test_shared_options_belong_to_all_their_commands():
     [
         (file_options, listed(FILE)),
         (gate_options, listed(GATE)),
+        (capacity_options, listed(CAPACITY)),
         (column_options, listed(TABLE) | listed(FILE)),
         (problem_options, listed(PROBLEM) - {"--rate"}),
     ],

@@ -8,7 +8,7 @@ from scipy.special import stdtr, stdtrit
 import evenhand as eh
 from evenhand.planning.plan import SURE
 from evenhand.planning.population import from_numbers
-from evenhand.simulation.record import constant_costs
+from evenhand.simulation.record import constant_costs, learned_weight
 
 SHARES, BAD = {"a": 0.6, "b": 0.4}, {"a": 0.2, "b": 0.3}
 FPR = eh.FalsePositiveRate()
@@ -73,23 +73,32 @@ def thinned(sample: eh.LabelledSample) -> eh.LabelledSample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A plan, and what a life of the real class on the whole table saved against the constant."""
+    """A plan, and one run of the real class on the whole table: what it saved against the constant,
+    and after how many people half of the learned policy's weight was certified for good.
+    """
 
     plan: eh.LaunchPlan
-    lived: float
+    saved: float
+    half: float
     people: int
 
     @property
     def contradicted(self) -> bool:
-        """Whether the life ends on the side of 0 that the verdict excludes."""
+        """Whether the run ends on the side of 0 that a clear verdict excludes."""
         tiny = 1e-6 * self.people
         if self.plan.answer == "worth it":
-            return self.lived <= tiny
-        return self.plan.answer != "close call" and self.lived > tiny
+            return self.saved <= tiny
+        return self.plan.answer in ("not worth it", "nothing to gain") and self.saved > tiny
+
+    @property
+    def misled(self) -> bool:
+        """Whether it ends on the other side of a verdict that is only probable."""
+        probable = {"probably worth it": self.saved <= 0, "probably not worth it": self.saved > 0}
+        return probable.get(self.plan.answer, False)
 
     @property
     def contradiction_chance(self) -> float:
-        """The probability, by the plan's own lives, that one more life contradicts the verdict."""
+        """The probability, by the plan's own runs, that one more run contradicts the verdict."""
         plan = self.plan
         if plan.answer not in ("worth it", "not worth it"):
             return 0.0
@@ -100,22 +109,60 @@ class Verdict:
 
     @property
     def outside(self) -> bool:
-        """Whether the life's saving is outside of the plan's interval."""
+        """Whether the run's saving is outside of the plan's interval."""
         tiny = 1e-6 * self.people
-        return not self.plan.saving.low - tiny <= self.lived <= self.plan.saving.high + tiny
+        return not self.plan.saving.low - tiny <= self.saved <= self.plan.saving.high + tiny
+
+    @property
+    def foretold(self) -> bool:
+        """Whether the forecast is within a factor of 1.5 of the run (one epoch; rounds are whole
+        numbers), or neither is within the horizon.
+        """
+        said = self.plan.half.round
+        if said is None or not np.isfinite(self.half):
+            return said is None and not np.isfinite(self.half)
+        return 1 / FACTOR <= said / self.half <= FACTOR
 
 
-def life(sample: eh.LabelledSample, limit: float, people: int) -> float:
-    """What one life of the real class on the whole table saves; its seed is none of a plan's."""
+FACTOR = 1.5 * (1 + 1e-3)
+
+
+def real_run(
+    sample: eh.LabelledSample, plan: eh.LaunchPlan, cap: float | None = None
+) -> tuple[float, float]:
+    """What one run of the real class on the whole table saves, and when half of the weight is
+    certified; its seed is none of a plan's.
+    """
     world = eh.environments.Replay(sample, hypotheses=eh.Stumps())
-    learner = eh.CertifiedLearner(eh.Stumps(), FPR, limit, 0.05, horizon=people, seed=0)
-    run = eh.simulate(learner, world, people, 1_000, limit)
-    return people * min(constant_costs(world, eh.Prices())) - float(run.lengths @ run.losses)
+    people = plan.horizon
+    learner = eh.CertifiedLearner(
+        eh.Stumps(), FPR, plan.limit, 0.05, horizon=people, accept_at_most=cap, seed=0
+    )
+    if cap is not None:  # known from the plan; only the regret would need it
+        nobody = eh.Mixture((eh.hypotheses.REJECT_ALL,), (1.0,))
+        world.know_optimum(plan.limit, FPR, eh.Prices(), plan.best_cost, nobody, (0.0, cap))
+    run = eh.simulate(learner, world, people, 1_000, plan.limit)
+    accept, reject = constant_costs(world, eh.Prices())
+    most = 1.0 if cap is None else cap
+    constant = min(reject, most * accept + (1 - most) * reject)
+    saved = people * constant - float(run.lengths @ run.losses)
+    below = [learned_weight(policy) < 0.5 * plan.full_weight - 1e-9 for policy in run.policies]
+    last = int(np.flatnonzero(below)[-1]) if any(below) else -1
+    if plan.full_weight == 0 or last == len(below) - 1:
+        return saved, np.inf
+    return saved, float(np.r_[0, run.rounds][last + 1])
 
 
 def verdict(
-    rows: eh.LabelledSample, sample: eh.LabelledSample, limit: float, people: int, lives: int = 8
+    rows: eh.LabelledSample,
+    sample: eh.LabelledSample,
+    limit: float,
+    people: int,
+    lives: int = 8,
+    cap: float | None = None,
 ) -> Verdict:
-    """The plan on some rows, and a life on the whole table."""
-    plan = eh.plan_from_sample(rows, eh.Stumps(), limit=limit, horizon=people, lives=lives)
-    return Verdict(plan, life(sample, limit, people), people)
+    """The plan on some rows, and a run on the whole table."""
+    plan = eh.plan_from_sample(
+        rows, eh.Stumps(), limit=limit, horizon=people, lives=lives, accept_at_most=cap
+    )
+    return Verdict(plan, *real_run(sample, plan, cap), people)

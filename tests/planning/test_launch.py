@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -92,22 +93,98 @@ def test_the_same_seed_gives_the_same_plan(easy):
     assert other.certified.total.mean != easy.certified.total.mean
 
 
-def test_the_learner_s_own_forecast_is_told(easy, hopeless):
-    (said,) = hopeless.outlook
-    assert said.startswith("False positive rate at 0.002 needs about ")
-    assert said.endswith(" by round 5,000.")
-    assert f"Forecast: {said}" in hopeless.describe()
-    (told,) = hopeless.forecast
-    assert told.seen < told.needed
-    (soon,) = easy.outlook
-    assert soon.startswith("Half of the weight is learned after about ")
-    assert (
-        easy.half.early / 1.5 <= easy.forecast[0].half <= 1.5 * easy.half.late
-    )  # an epoch beyond the lives at most
+def test_there_is_one_forecast_that_of_the_simulated_runs(easy, hopeless):
+    """Half of the weight is said to be certified when it is in the median run, and nowhere else."""
     for plan in (easy, hopeless):
         document = json.loads(json.dumps(plan.to_json(), allow_nan=False))
-        assert document["outlook"] == list(plan.outlook)
-        assert document["forecast"][0]["rate"] == "false positive rate"
+        assert not {"forecast", "outlook"} & set(document)
+        assert plan.describe().count("Half of the learned policy's weight") == 1
+    assert easy.half.early <= easy.half.round <= easy.half.late
+    below = easy.rounds < easy.half.early
+    assert (easy.weight.high[below] < 0.5).all()
+    assert hopeless.half.reached == 0
+    assert hopeless.weight.mean[-1] < 0.5
+
+
+def test_accepted_share_and_bill_over_time(easy):
+    assert easy.accepted.mean[0] == 1.0  # the start accepts everybody
+    assert (easy.accepted.mean >= easy.audit.mean - 1e-9).all()
+    assert (np.diff(easy.bill_so_far.mean) >= -1e-9).all()
+    assert easy.bill_so_far.mean[-1] == pytest.approx(easy.bill.mean)
+    people, accepted, audit, weight, bill = easy.over_time()[-1]
+    assert people == easy.horizon
+    assert (accepted, audit, weight, bill) == (
+        easy.accepted.mean[-1],
+        easy.audit.mean[-1],
+        easy.weight.mean[-1],
+        easy.bill_so_far.mean[-1],
+    )
+
+
+def test_capacity_is_kept_from_the_first_person_on_and_all_else_is_compared_within_it():
+    plan = eh.plan(**{**EASY, "lives": 2}, accept_at_most=0.2)
+    assert plan.accepted.high.max() <= 0.2 + 1e-9
+    assert plan.accepted.mean[0] == pytest.approx(0.2)
+    assert plan.constant == "accepting 20% by lot"
+    assert plan.best_cost > eh.plan(**{**EASY, "lives": 2}).best_cost
+    assert "Capacity: at most 0.2 of the population" in plan.describe()
+    assert all("20% may be accepted" in course.infeasible for course in plan.courses[1:])
+
+
+@pytest.fixture
+def without_advice(monkeypatch):
+    """No other limits and volumes are tried."""
+    monkeypatch.setattr(launch, "WIDER", ())
+    monkeypatch.setattr(launch, "LONGER", ())
+
+
+@pytest.mark.usefixtures("without_advice")
+def test_a_floor_is_kept_and_outranked_by_a_quota():
+    both = {**EASY, "lives": 1, "horizon": 3_000}
+    floor = eh.plan(**both, accept_at_least=0.4)
+    assert floor.accepted.low.min() >= 0.4 - 1e-9
+    yields = eh.plan(**both, accept_at_least=0.4, quota=eh.Quota(20, 100, people=100))
+    assert yields.accepted.mean[0] == pytest.approx(0.2)
+    assert "unless the quota forbids it" in yields.describe()
+    assert "Quota: never more than 20 of each 100 people." in yields.describe()
+
+
+@pytest.mark.usefixtures("without_advice")
+def test_a_quota_is_counted_in_days():
+    plan = eh.plan(
+        **{**EASY, "lives": 1, "horizon": 2_000}, per_day=50.0, quota=eh.Quota(20, period=2.0)
+    )
+    assert plan.quota == (20, 100.0)
+
+
+@pytest.mark.usefixtures("without_advice")
+def test_while_a_quota_is_used_up_the_planned_policy_keeps_its_weight():
+    """Else the forecast would depend on whether the last person came late in a period."""
+    plan = eh.plan(**{**EASY, "lives": 1, "limit": 0.5}, quota=eh.Quota(20, 100, people=100))
+    assert plan.half.round is not None
+    assert plan.accepted.low.min() == 0.0  # it was used up at some of these rounds
+    assert plan.weight.mean[-1] >= 0.5
+
+
+def test_a_plan_tells_at_once_what_it_does():
+    told = []
+    eh.plan(**{**EASY, "lives": 2, "horizon": 1_000}, progress=lambda *step: told.append(step))
+    assert told[0] == ("certified learner, run 1 of 2", 0, 1_000)
+    assert ("certified learner, run 2 of 2", 1_000, 1_000) in told
+
+
+def test_the_first_limit_that_would_do_is_found_by_halving():
+    terms = [LaunchTerms(limit, 0.05, 1_000, (FPR,)) for limit in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)]
+    for least in (0.1, 0.25, 0.3, 0.6, 0.7):
+        tried = []
+
+        def succeeds(one, least=least, tried=tried):
+            tried.append(one.limit)
+            return one.limit >= least
+
+        expected = next((one for one in terms if one.limit >= least), None)
+        assert launch._first(terms, succeeds) is expected
+        assert len(tried) <= 4
 
 
 def test_more_rules_certify_later():
@@ -116,10 +193,21 @@ def test_more_rules_certify_later():
 
 
 def test_a_budget_of_bad_accepts_is_kept():
-    """Up to the bad accepts of the first rounds, before there is anything to audit."""
     plan = eh.plan(**{**EASY, "lives": 2}, audit_budget=150)
-    assert plan.audited_bad.high < 150 + 100
+    assert plan.audited_bad.high <= 150
+    assert plan.bill_so_far.high.max() <= 150
     assert eh.plan(**{**EASY, "lives": 2}).audited_bad.low > 500
+
+
+def test_a_budget_too_small_to_learn_is_said_with_one_that_would_do():
+    plan = eh.plan(**{**EASY, "lives": 2, "horizon": 2_000}, audit_budget=3)
+    assert plan.audited_bad.high <= 3
+    assert plan.weight.mean.max() == 0.0
+    (said,) = plan.advice
+    assert "the audit budget of 3 is spent before anything could be certified" in said
+    needed = int(re.search("About ([0-9,]+) would do", said)[1].replace(",", ""))
+    enough = eh.plan(**{**EASY, "lives": 2, "horizon": 2_000}, audit_budget=2 * needed)
+    assert not any("before anything could be certified" in text for text in enough.advice)
 
 
 def test_several_rates_and_groups():
@@ -155,10 +243,17 @@ def test_several_rates_and_groups():
         ({"horizon": None}, "the volume is missing"),
         ({"horizon": 100}, "200 to 10,000,000"),
         ({"days": 3}, "both horizon"),
-        ({"lives": 0}, "at least one life"),
+        ({"lives": 0}, "at least one run"),
         ({"rules": 0}, "at least one rule"),
         ({"prices": eh.Prices(np.ones(3), 1.0)}, "not one per person"),
         ({"audit_budget": -1.0}, "audit_budget is -1"),
+        ({"audit_budget": 0.5}, "at least 1"),
+        ({"accept_at_most": 0.0}, "accept_at_most is 0"),
+        ({"accept_at_most": 1.2}, "accept_at_most is 1.2"),
+        ({"accept_at_least": 0.5, "accept_at_most": 0.2}, "accept_at_least is 0.5"),
+        ({"quota": 50}, "quota is 50"),
+        ({"quota": eh.Quota(5, 1.0)}, "how many people come in a period"),
+        ({"quota": eh.Quota(5, 0.01), "per_day": 10.0}, "0.1 people come in a period"),
     ],
 )
 def test_refusals_name_the_value(change, words):

@@ -10,7 +10,7 @@ import pytest
 from tests.planning.launches import EASY
 
 import evenhand as eh
-from evenhand.planning.plan import Milestone, Spread
+from evenhand.planning.plan import Milestone, Spread, answer_of, chance_of_saving
 
 
 def test_it_is_a_frozen_record_and_plain_json(easy):
@@ -31,7 +31,7 @@ def test_it_says_no_more_than_it_knows(easy, hopeless):
         text = plan.describe()
         assert "certified with probability at least 0.95 under its assumptions" in text
         assert "a plan is an expectation, not a certificate" in text
-        assert not any(word in text for word in ("unbiased", "bias-free", "guarantee"))
+        assert not any(word in text for word in ("unbiased", "bias-free", "guarantees fairness"))
 
 
 def test_per_day_turns_people_into_days():
@@ -42,14 +42,46 @@ def test_per_day_turns_people_into_days():
 
 def test_spread_and_milestones():
     assert Spread.of(np.arange(11.0)).describe() == "5 (1 to 9)"
-    rounds = np.array([10.0, 20.0, 30.0])
-    lives = np.array([[0.0, 0.6, 0.7], [0.6, 0.2, 0.5], [0.0, 0.0, 0.1]])
-    stone = Milestone.of(0.5, rounds, lives)
+    stone = Milestone.of(0.5, np.array([20.0, np.inf, 30.0]))
     assert (stone.round, stone.reached, stone.lives) == (30, 2, 3)
-    assert (
-        Milestone.of(0.9, rounds, lives).describe()
-        == "not within the horizon (0 of 3 simulation runs)"
-    )
+    late = Milestone.of(0.9, np.full(3, np.inf))
+    assert late.describe() == "not within the horizon (0 of 3 simulation runs)"
+
+
+@pytest.mark.parametrize(
+    ("savings", "answer"),
+    [
+        ([100, 101, 99, 100], "worth it"),
+        ([-100, -101, -99, -100], "not worth it"),
+        ([0, 0, 0], "not worth it"),
+        ([1, 2, 3, 300, 5, 6, 7, 8], "probably worth it"),  # all runs save; the spread is large
+        ([-385, -20, -700, -90, -500, -40, -900, -445], "probably not worth it"),  # 0 of 8 save
+        ([-1, -3, -2000], "probably not worth it"),
+        ([9000, 9500, 8700, 9900, 8800, 9100, 7600, -800], "probably worth it"),  # 7 of 8
+        ([-5, 6, 3, -4, 2, -1], "close call"),
+        ([50], "close call"),
+    ],
+)
+def test_verdicts_follow_from_the_interval_of_the_saving(savings, answer):
+    values = np.array(savings, dtype=float)
+    assert answer_of(values) == answer
+    if values.any() and len(values) > 1:  # and the other way round
+        mirrored = {
+            "worth it": "not worth it",
+            "probably worth it": "probably not worth it",
+            "close call": "close call",
+        }
+        mirrored |= {no: yes for yes, no in mirrored.items()}
+        assert answer_of(-values) == mirrored[answer]
+
+
+def test_no_run_that_saves_is_never_a_close_call():
+    """Whatever the spread: three runs or more that agree say more than a coin."""
+    rng = np.random.default_rng(0)
+    for runs in (3, 5, 8, 20):
+        savings = -np.exp(rng.normal(0, 3, runs))
+        assert answer_of(savings) in ("not worth it", "probably not worth it")
+        assert chance_of_saving(savings) <= 1 / (runs + 1)
 
 
 def test_the_page_about_planning_runs():

@@ -168,3 +168,51 @@ def test_where_accepting_everybody_is_optimal_there_is_nothing_to_gain():
     gain = everybody - solved.cost / 3_000
     assert plan.constant_cost - plan.best_cost == pytest.approx(gain, abs=1e-9)
     assert (plan.answer == "nothing to gain") == (gain < 1e-9)
+
+
+def test_the_incumbent_is_a_rule_of_every_plan_and_its_figures_are_those_of_the_table(monkeypatch):
+    sample = table(1_000)
+    rule = eh.hypotheses.Threshold(0, 0.5, 2)
+    decides = sample.features[:, 0] >= 0.5
+    for most in (np.inf, 0):
+        monkeypatch.setattr(population, "MOST_PLAYED", most)
+        found = from_table(sample, eh.Stumps(), "certify_only", None, TERMS, (rule,))
+        (today,) = found.incumbent
+        assert today.accepted == pytest.approx(decides.mean())
+        assert today.cost == pytest.approx((decides != (sample.label == 1)).mean())
+        rates = [
+            decides[(sample.group == group) & (sample.label == -1)].mean() for group in ("f", "m")
+        ]
+        assert today.gap == pytest.approx(abs(rates[1] - rates[0]))
+        learner, _ = launched(found, TERMS)
+        if most:
+            assert learner.algorithm.rules == (rule,)
+            continue
+        # by counts: one of the rules of the population, for its kinds of people
+        shares = found.learnable.bind(found.world.features, None).totals(
+            found.world.probability[np.newaxis]
+        )[0]
+        assert np.isclose(shares, decides.mean()).any()
+
+
+def test_an_incumbent_that_reads_other_columns_raises_an_error():
+    other = eh.hypotheses.Threshold(2, 0.5, 3)
+    with pytest.raises(eh.InvalidInput, match="cannot decide about people with 2 columns"):
+        eh.plan_from_sample(table(), eh.Stumps(), limit=0.1, horizon=2_000, candidates=[other])
+
+
+def test_a_capped_plan_from_a_table():
+    plan = eh.plan_from_sample(
+        table(), eh.Stumps(), limit=0.15, horizon=2_000, lives=1, accept_at_most=0.3
+    )
+    assert plan.accepted.high.max() <= 0.3 + 1e-9
+
+
+@pytest.mark.parametrize("hypotheses", [eh.Stumps(), eh.ScoreThresholds()])
+def test_the_best_policy_of_a_capped_plan_is_that_of_the_whole_class(hypotheses):
+    terms = LaunchTerms(0.05, 0.05, 10_000, TERMS.rates, accept_at_most=0.15)
+    sample = table(900)
+    world = from_table(sample, hypotheses, "certify_only", None, terms).world
+    whole = eh.environments.Replay(sample, hypotheses=hypotheses)
+    best = whole.optimum_within(0.05, terms.rates, terms.prices, 0.15)[0]
+    assert world.optimum_within(0.05, terms.rates, terms.prices, 0.15)[0] == pytest.approx(best)

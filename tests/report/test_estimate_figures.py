@@ -29,7 +29,9 @@ def test_the_plan_s_figure(limit, tmp_path):
     assert len(cost.lines) == feasible + 1
     written = " ".join(text.get_text() for text in cost.texts)
     assert ("infeasible at this volume" in written) == (feasible < 3)
-    assert f"{plan.audited.mean:,.0f} people" in audits.texts[0].get_text()
+    written = " ".join(text.get_text() for text in audits.texts)
+    assert f"{plan.audited.mean:,.0f} people" in written
+    assert len(audits.lines) == 2  # who is accepted, and who by the audit coin
     save_figure(figure, tmp_path / "plan.png")
 
 
@@ -80,4 +82,4 @@ def test_the_plan_s_figure_says_what_is_lacking():
     )
     assert plan.half.round is None
     (told,) = (text.get_text() for text in plan_figure(plan).axes[0].texts)
-    assert told.replace("\n", " ") == f"Forecast: {plan.outlook[0]}"
+    assert told.replace("\n", " ") == f"half of the weight: {plan.half.describe()}"

@@ -63,7 +63,8 @@ def test_the_default_choices_are_names_of_learners():
 
 def test_each_is_told_what_its_arguments_name():
     assert LEARNERS["certified"].needs == (
-        "hypotheses", "rate", "limit", "delta", "horizon", "prices"
+        "hypotheses", "rate", "limit", "delta", "horizon", "prices",
+        "accept_at_most", "accept_at_least", "quota", "candidates",
     )  # fmt: skip
     assert LEARNERS["accept-all"].needs == ("rate", "prices")
     assert POPULATIONS["hard"].needs == ("horizon",)

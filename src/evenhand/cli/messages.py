@@ -15,7 +15,13 @@ from evenhand.errors import EvenhandError, InvalidInput
 if TYPE_CHECKING:
     from evenhand.tables import DataWarning, Note
 
-OTHER_NAMES = {"unlabelled": "--drop-unlabelled", "header": "--no-header"}
+OTHER_NAMES = {
+    "unlabelled": "--drop-unlabelled",
+    "header": "--no-header",
+    "accept_at_most": "--capacity",
+    "accept_at_least": "--floor",
+    "candidates": "--incumbent",
+}
 """The options that are not called as their argument."""
 TAKES_COLUMN = ("--leave-out", "--id")
 """The options whose value is the column that a message is about."""

@@ -1,10 +1,12 @@
 """`evenhand plan`: what a launch will cost and save, before the first decision."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from evenhand.cli.capacity import Capacity, capacity_options
 from evenhand.cli.options import (
     CLASS_NAME,
     NATURAL,
@@ -19,7 +21,7 @@ from evenhand.cli.options import (
     several_rates_option,
 )
 from evenhand.cli.problem import table_problem
-from evenhand.cli.show import console, emit, grid, heading, progress, show_lines, show_task
+from evenhand.cli.show import console, emit, grid, heading, show_lines, show_task, stages
 from evenhand.contracts import GroupUse, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
 DEFAULT_PEOPLE = 100_000
 COLOURS = {
     "worth it": "green",
+    "probably worth it": "green",
     "close call": "yellow",
+    "probably not worth it": "red",
     "not worth it": "red",
     "nothing to gain": "red",
 }
@@ -89,11 +93,7 @@ COLOURS = {
 @click.option("--days", type=float, help="Days that the learner will be in use.")
 @price_options
 @click.option("--audit-budget", type=float, help="Bad accepts that audits may cost at most.")
-@click.option(
-    "--capacity",
-    type=float,
-    help="The share of the people who may be accepted at most, for example 0.2.",
-)
+@capacity_options
 @click.option("--runs", type=POSITIVE, default=8, help="Simulation runs behind each figure.")
 @click.option("--seed", type=NATURAL, default=0, help="The seed of the first run.")
 @click.option(
@@ -120,7 +120,7 @@ def command(
     price_false_accept: float,
     price_false_reject: float,
     audit_budget: float | None,
-    capacity: float | None,
+    capacity: Capacity,
     runs: int,
     seed: int,
     out: Path | None,
@@ -133,7 +133,7 @@ def command(
     weight, how many people are accepted to learn and what they cost, what remains to be paid beyond
     the best policy within the limit, the same for the paper's two-phase algorithm and for
     explore-then-commit, and whether it is worth it at all. It takes seconds, from a large table a
-    minute.
+    minute or more; what is simulated is said on the way.
 
     \b
     Example: 60% of the people belong to group a, 20% of them turn out bad, 30% of group b
@@ -146,6 +146,12 @@ def command(
           --score credit_score --limit 0.1 --per-day 200 --days 365
 
     \b
+    Example: one person in five at most, at most 50 a day, and the rule of today
+      evenhand plan --data loans.csv --label repaid --good yes --group sex \\
+          --score credit_score --limit 0.1 --per-day 200 --days 365 \\
+          --capacity 0.2 --quota 50 --incumbent "credit_score>=620"
+
+    \b
     How to read it
       bad accept     somebody accepted whose outcome is bad; it costs --price-false-accept
       audit coin     a coin that ignores the person and accepts; without it nothing is certified
@@ -153,6 +159,7 @@ def command(
       regret         cost beyond the best policy within the limit, which only a simulation knows
       rules          the limit must hold for all rules of the class at once: with more rules the
                      weight comes later
+      by lot         accepting a share of the people, whoever they are: a gap of exactly 0, too
 
     A plan is an expectation, not a certificate: it is as good as the numbers it was given.
     """
@@ -177,6 +184,7 @@ def command(
         "--features": columns.features,
         "--score": score,
         "--class": kind,
+        "--incumbent": capacity.incumbent,
     }
     if data is not None:
         require_not_given(
@@ -201,15 +209,17 @@ def command(
         "days": days,
         "prices": Prices(price_false_accept, price_false_reject),
         "audit_budget": audit_budget,
-        "accept_at_most": capacity,
+        **capacity.settings(days=per_day is not None),
         "lives": runs,
         "seed": seed,
     }
     shown = console(quiet=document == "-")
-    with progress("simulation runs"):
+    with stages() as told:
+        launch["progress"] = told
         if data is None:
             made = plan_from_numbers(shares, bad_rates, separation, auc, launch)
         else:
+            told("reading the table", 0, 1)
             task = table_problem(
                 data,
                 columns,
@@ -219,7 +229,15 @@ def command(
                 fewest_by_default=FEWEST,
             )
             show_task(shown, task)
-            made = plan_from_sample(task.sample, task.hypotheses, **launch)
+            today = capacity.candidates(task.table.names)
+            made = plan_from_sample(task.sample, task.hypotheses, candidates=today, **launch)
+            named = zip(made.incumbent, today, strict=True)
+            made = replace(
+                made,
+                incumbent=tuple(
+                    replace(found, rule=rule.describe(task.table.names)) for found, rule in named
+                ),
+            )
     if out is not None:
         save_figure(plan_figure(made), out)
     if emit(document, made.to_json()):
@@ -280,9 +298,11 @@ def show_plan(out: "Console", plan: "LaunchPlan") -> None:
     from evenhand.planning.plan import ASSUMPTIONS
 
     show_lines(out, [plan.verdict], style=f"bold {COLOURS[plan.answer]}")
-    show_lines(out, [*plan.advice, *(f"Forecast: {line}" for line in plan.outlook)])
+    show_lines(out, plan.advice)
     out.print(heading("\nThe launch"))
     out.print(_facts(plan))
+    out.print(heading("\nOver time"))
+    out.print(_over_time(plan))
     out.print(heading(f"\nWays to decide, over {plan.horizon:,} people"))
     out.print(_courses(plan))
     for course in plan.courses:
@@ -324,6 +344,7 @@ def _facts(plan: "LaunchPlan") -> "Table":
         "groups": groups,
         "simulated on": f"{population['source']}; {population['rules']:,} rules; {plan.lives} runs",
         **_capacity(plan),
+        **_incumbent(plan),
         "half of the weight": when(plan.half),
         "95% of the weight": when(plan.full),
         "accepted by the audit coin": f"{plan.audited.describe()} people, "
@@ -339,9 +360,28 @@ def _facts(plan: "LaunchPlan") -> "Table":
 
 
 def _capacity(plan: "LaunchPlan") -> dict[str, str]:
-    if plan.accept_at_most is None:
+    """ "Capacity: at most ..." as a row with its name."""
+    rows = {}
+    for line in plan.capacity:
+        name, _, text = line.partition(": ")
+        rows[name.lower()] = text.rstrip(".")
+    return rows
+
+
+def _incumbent(plan: "LaunchPlan") -> dict[str, str]:
+    if not plan.incumbent:
         return {}
-    return {"capacity": f"at most {plan.accept_at_most:.0%} accepted, from the first person on"}
+    return {"today": "; ".join(rule.describe(plan.limit) for rule in plan.incumbent)}
+
+
+def _over_time(plan: "LaunchPlan") -> "Table":
+    numbers = (">accepted", ">by the audit\ncoin", ">weight\ncertified", ">audit bill\nso far")
+    table = grid(">people\nso far", *numbers, padding=2)
+    for people, accepted, audit, weight, bill in plan.over_time():
+        table.add_row(
+            f"{people:,}", f"{accepted:.1%}", f"{audit:.1%}", f"{weight:.0%}", f"{bill:,.0f}"
+        )
+    return table
 
 
 def _courses(plan: "LaunchPlan") -> "Table":

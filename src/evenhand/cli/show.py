@@ -70,6 +70,37 @@ def progress(text: str, total: int | None = None) -> Iterator[Callable[[int], No
         yield lambda done: bar.update(task, completed=done)
 
 
+@contextmanager
+def stages() -> Iterator[Callable[[str, int, int], None]]:
+    """Yields the function that is told what is done now, how far it is, and how far it will go: a
+    bar on stderr, or, where that is no terminal, one line for each thing that is done.
+    """
+    from rich import progress as bars
+    from rich.console import Console
+
+    err = Console(stderr=True)
+    said: list[str] = []
+    with bars.Progress(
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TaskProgressColumn(),
+        bars.TimeElapsedColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def told(what: str, done: int, total: int) -> None:
+            if not err.is_terminal and said[-1:] != [what]:
+                said.append(what)
+                click.echo(f"{what} ...", err=True)
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield told
+
+
 def heading(text: str) -> "Text":
     """A line that opens a part."""
     from rich.text import Text

@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 from evenhand.cli import show
+from evenhand.cli.capacity import Capacity, capacity_options
 from evenhand.cli.options import (
     NATURAL,
     PICTURE_FILE,
@@ -59,7 +60,12 @@ class Play:
             raise InvalidInput(f"rounds is {self.rounds}; a run has at least one round.")
         return make_environment(self.environment, self.env_options, self.rounds)
 
-    def setting(self, world: Environment) -> "Setting":
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the people."""
+        return ("score",) if self.environment == "scores" else ("context",)
+
+    def setting(self, world: Environment, capacity: Capacity | None = None) -> "Setting":
         """What the learners know."""
         from evenhand.simulation.named import Setting
 
@@ -74,6 +80,8 @@ class Play:
             comparator_gap=self.comparator_gap,
             delta=self.delta,
             horizon=self.rounds,
+            **({} if capacity is None else capacity.settings()),
+            candidates=(capacity.candidates(self.columns) if capacity else ()) or None,
         )
 
 
@@ -163,13 +171,19 @@ def play_options(command: Function) -> Function:
     help="The learner, with options after a colon; `evenhand compare --help` lists them.",
 )
 @play_options
+@capacity_options
 @click.option("--seed", type=NATURAL, default=0, help="The same seed gives the same run.")
 @click.option(
     "--figure", metavar="FILE", type=PICTURE_FILE, help="Draw regret and true gap by round."
 )
 @json_options
 def command(
-    learner: str, play: Play, seed: int, figure: Path | None, document: str | Path | None
+    learner: str,
+    play: Play,
+    capacity: Capacity,
+    seed: int,
+    figure: Path | None,
+    document: str | Path | None,
 ) -> None:
     """Simulate one run of one learner and show every epoch.
 
@@ -179,6 +193,7 @@ def command(
     \b
     Example
       evenhand simulate --environment lending --learner two-phase --rounds 50000 --seed 1
+      evenhand simulate --learner certified --capacity 0.2 --rounds 50000
     """
     from evenhand.report.drawing import require
     from evenhand.simulation import simulate
@@ -190,7 +205,7 @@ def command(
     if split_options(learner)[0].startswith("vw-"):
         require("vowpalwabbit")
     world = play.world()
-    made = make_learner(learner, play.setting(world))
+    made = make_learner(learner, play.setting(world, capacity))
     with show.progress("rounds", play.rounds) as count:
         run = simulate(
             made, world, play.rounds, seed, play.regret_to, engine=play.engine, progress=count
@@ -203,6 +218,7 @@ def command(
         "seed": seed,
         "oracle_calls": run.oracle_calls,
         **asdict(play),
+        **{name: value for name, value in asdict(capacity).items() if value is not None},
         "optimum": run.optimum,
         "run": record(run, world, play.limit).to_json(),
         "epochs": {
@@ -226,7 +242,7 @@ def show_run(play: Play, learner: str, run: "Run[Learner]") -> None:
     from evenhand.cli.frontier import RuleBook
 
     out = show.console()
-    rules = RuleBook(("score",) if play.environment == "scores" else ("context",))
+    rules = RuleBook(play.columns)
     numbers = (">true gap", ">loss", ">regret so far", ">accepted")
     table = show.grid("rounds", "phase", "~policy", *numbers)
     for first, last in stretches(run.phases, run.policies):
@@ -277,13 +293,23 @@ def summary(play: Play, run: "Run[Learner]") -> list[str]:
         f"\nLargest true gap {run.worst_gap:.3f}, {said} the limit of {play.limit:g} "
         f"({certified}).",
         f"Regret {run.regret[-1]:,.1f} against the best policy with a gap of at most "
-        f"{play.regret_to:g}, which loses {run.optimum:.4f} a round; negative where a larger gap "
-        "buys a smaller loss.",
+        f"{play.regret_to:g}{_share(run)}, which loses {run.optimum:.4f} a round; negative where a "
+        "larger gap buys a smaller loss.",
         f"{int(run.accepted.sum()):,} accepted, {run.oracle_calls} oracle calls, "
         f"{run.seconds:.2f} s.",
         *(note.text for note in (report.notes if report else ())),
         *(f"Forecast: {text}" for text in (report.forecast if report else ())),
     ]
+
+
+def _share(run: "Run[Learner]") -> str:
+    """Which share the best policy may accept, where not every share is permitted."""
+    from evenhand.simulation.run import permitted_shares
+
+    least, most = permitted_shares(run.learner)
+    if (least, most) == (0.0, 1.0):
+        return ""
+    return f" that accepts {least:.0%} to {most:.0%} of the people"
 
 
 def draw(play: Play, name: str, run: "Run[Learner]", world: Environment, path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evenhand.cli.capacity import Capacity, capacity_options
 from evenhand.cli.messages import note_text, warning_text
 from evenhand.cli.options import (
     CLASS_NAME,
@@ -22,6 +23,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.show import console, emit, grid, progress
 from evenhand.contracts import Json
+from evenhand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from evenhand.simulation.study import Source, Study
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     "learners",
     metavar="NAME",
     multiple=True,
-    help="A learner; repeat it.  [default: the six that need no extra package]",
+    help="A learner; repeat it.  [default: the six that need no extra package; of these, those "
+    "that can keep a capacity, a floor, a quota or an incumbent's rule if there is one]",
 )
 @click.option(
     "--limit", "limits", type=float, multiple=True, help="A limit; repeat it.  [default: 0.05]"
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     help="Largest probability that a certified learner ever exceeds the limit in a run.",
 )
 @price_options
+@capacity_options
 @click.option("--jobs", metavar="N", type=POSITIVE, help="Processes.  [default: one per core]")
 @click.option(
     "--dask",
@@ -81,6 +85,7 @@ def command(
     delta: float,
     price_false_accept: float,
     price_false_reject: float,
+    capacity: Capacity,
     jobs: int | None,
     dask: str | None,
     out: Path,
@@ -112,7 +117,7 @@ def command(
       accept-all         no learning
     """
     from evenhand.report.drawing import require
-    from evenhand.simulation.named import STUDIED
+    from evenhand.simulation.named import STUDIED, takes
     from evenhand.simulation.study import StudyPlan, study, write_parquet
     from evenhand.simulation.sweep import Dask, Local
     from evenhand.tables import data_warnings
@@ -122,9 +127,12 @@ def command(
         require("vowpalwabbit")
     if dask:
         require("distributed")
+    sources = tuple(make_source(name, columns) for name in dict.fromkeys(tables))
+    shared = {**capacity.settings(), **incumbent_of(capacity, sources)}
+    able = tuple(name for name in STUDIED if all(takes(name, one) for one in shared))
     plan = StudyPlan(
-        sources=tuple(make_source(name, columns) for name in dict.fromkeys(tables)),
-        learners=tuple(dict.fromkeys(learners)) or STUDIED,
+        sources=sources,
+        learners=tuple(dict.fromkeys(learners)) or able,
         limits=tuple(dict.fromkeys(limits)) or (0.05,),
         seeds=seeds,
         rounds=rounds,
@@ -134,6 +142,7 @@ def command(
         false_accept=price_false_accept,
         false_reject=price_false_reject,
         first_seed=first_seed,
+        **shared,
     )
     processes = jobs or os.cpu_count() or 1
     workers = Dask(dask, processes) if dask else Local(processes)
@@ -164,6 +173,20 @@ def make_source(name: str, columns: ColumnOptions) -> "Source":
     if described is not None:  # workers may run in another folder
         described = replace(described, path=described.path.absolute())
     return source_of(name, described)
+
+
+def incumbent_of(capacity: Capacity, sources: tuple["Source", ...]) -> Json:
+    """The rules of today, for the one table of the study; nothing if there are none."""
+    if capacity.incumbent is None:
+        return {}
+    if len(sources) > 1:
+        raise InvalidInput(
+            f"--incumbent {capacity.incumbent} comes with {len(sources)} tables",
+            requirement="a rule reads the columns of one table",
+            hint="study one table at a time.",
+            argument="incumbent",
+        )
+    return {"candidates": capacity.candidates(sources[0].table().names) or None}
 
 
 def study_document(finished: "Study", folder: Path) -> Json:

@@ -70,6 +70,7 @@ class Population(ABC):
 
     def __init__(self) -> None:
         self._optima: dict[_Question, tuple[float, Mixture]] = {}
+        self._optima_within: dict[tuple[_Question, float, float], tuple[float, Mixture]] = {}
 
     @property
     @abstractmethod
@@ -226,6 +227,7 @@ class Population(ABC):
         prices: Prices,
         loss: float,
         policy: Mixture,
+        shares: tuple[float, float] | None = None,
     ) -> None:
         """Take an optimum that was found elsewhere, so that it is not searched for again.
 
@@ -235,8 +237,14 @@ class Population(ABC):
             The question, as for `optimum`.
         loss, policy
             What `optimum` returned there.
+        shares : (float, float), optional
+            The smallest and the largest share, if that is what `optimum_within` returned.
         """
-        self._optima[_question(require_limit(limit), as_rates(rate), prices)] = (loss, policy)
+        question = _question(require_limit(limit), as_rates(rate), prices)
+        if shares is None:
+            self._optima[question] = (loss, policy)
+        else:
+            self._optima_within[(question, *shares)] = (loss, policy)
 
     def _constraints(self, rates: tuple[Rate, ...], sample: LabelledSample) -> GapConstraints:
         return GapConstraints.on(rates, sample)
@@ -257,6 +265,8 @@ class Population(ABC):
     ) -> tuple[float, Mixture]:
         """Return the best mixture within a limit that accepts a permitted share of the people.
 
+        It is computed once for each question.
+
         Parameters
         ----------
         limit, rate, prices
@@ -274,7 +284,12 @@ class Population(ABC):
         InvalidInput
             If the class cannot be enumerated.
         """
-        return self._solved(require_limit(limit), as_rates(rate), prices, (least, most))
+        limit = require_limit(limit)
+        rates = as_rates(rate)
+        key = (_question(limit, rates, prices), least, most)
+        if key not in self._optima_within:
+            self._optima_within[key] = self._solved(limit, rates, prices, (least, most))
+        return self._optima_within[key]
 
     def _solved(
         self,

@@ -4,5 +4,15 @@ before anybody is decided about.
 
 from evenhand.planning.launch import plan, plan_from_sample
 from evenhand.planning.plan import Course, Curve, LaunchPlan, Milestone, Spread
+from evenhand.planning.population import Incumbent
 
-__all__ = ["Course", "Curve", "LaunchPlan", "Milestone", "Spread", "plan", "plan_from_sample"]
+__all__ = [
+    "Course",
+    "Curve",
+    "Incumbent",
+    "LaunchPlan",
+    "Milestone",
+    "Spread",
+    "plan",
+    "plan_from_sample",
+]

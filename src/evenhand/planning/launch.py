@@ -2,33 +2,42 @@
 one sentence with numbers whether the launch is worth it; if it is held back, the advice says which
 limit or volume would do.
 
-Runs are simulated by their counts, so a run of a million people takes about a second. The union
-over a class enters every bound as ln(M / delta) alone; a class of M rules is therefore simulated by
-the m rules of the population with delta m / M.
+All that a plan foretells comes from the same runs, so that it cannot contradict itself. Runs are
+simulated by their counts, so a run of a million people takes about a second; person by person where
+single people count (an audit budget, a quota), and on a table itself. The union over a class enters
+every bound as ln(M / delta) alone; a class of M rules is therefore simulated by the m rules of the
+population with delta m / M.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, inf, log
 
 import numpy as np
 
-from evenhand.algorithms.certified.evidence import FIRST_PEOPLE, group_codes
-from evenhand.algorithms.certified.forecast import Prospect, RateForecast, epoch_length
-from evenhand.algorithms.certified.state import LATER_GROUPS
-from evenhand.algorithms.certified.step import FIRST_FITTED, FIRST_ROUNDS
-from evenhand.algorithms.settings import require_number
-from evenhand.bounds import BettingBound, JointHoeffding, people_needed
+from evenhand.algorithms.certified.candidates import as_candidates
+from evenhand.algorithms.certified.quota import Quota
+from evenhand.bounds import JointHoeffding, people_needed
 from evenhand.bounds.slack import require_probability
-from evenhand.contracts import Environment, GroupUse, HypothesisClass
+from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass
 from evenhand.environments import Discrete
+from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.rates import Rate, as_rates, require_certifiable
+from evenhand.hypotheses import ScoreThresholds
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
-from evenhand.planning.plan import Answer, Course, Curve, LaunchPlan, Milestone, Spread
+from evenhand.planning.plan import (
+    Answer,
+    Course,
+    Curve,
+    LaunchPlan,
+    Milestone,
+    Spread,
+    answer_of,
+)
 from evenhand.planning.population import (
     GroupName,
     LaunchTerms,
@@ -38,21 +47,31 @@ from evenhand.planning.population import (
     separation_of,
 )
 from evenhand.policies import Mixture
-from evenhand.simulation import guarantees, simulate
+from evenhand.simulation import Run, guarantees, simulate
 from evenhand.simulation.record import audit_weight, constant_costs, learned_weight, value_at
 from evenhand.words import FloatArray, LabelledSample, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()
 CONSTANTS = ("accepting everybody", "rejecting everybody")
+OPENINGS: Mapping[Answer, str] = {
+    "probably worth it": "Probably worth it",
+    "close call": "A close call",
+    "probably not worth it": "Probably not worth it",
+    "not worth it": "Not worth it at this volume",
+}
 WIDER = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Multiples of the limit that are tried when a launch is held back by it."""
 LONGER = (3.0, 10.0, 30.0)
 """Multiples of the horizon, likewise."""
 MOST_ROUNDS = 10_000_000
+MOST_PERIODS = 1_000
+"""Periods of a quota up to which longer runs are tried: each may end an epoch of its own."""
 POINTS = 72
 """Rounds at which curves are kept."""
 FIRST = 200
 """Ahead by then is ahead from the start."""
+Progress = Callable[[str, int, int], None]
+"""Told what is simulated, the number of people so far, and how many there will be."""
 HELD_BACK = 0.5
 NOTHING = 0.1
 """Below these shares of the learned policy's full weight a launch counts as held back, and
@@ -78,8 +97,11 @@ def plan(
     rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
     audit_budget: float | None = None,
     accept_at_most: float | None = None,
+    accept_at_least: float | None = None,
+    quota: Quota | None = None,
     lives: int = 8,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> LaunchPlan:
     """Plan a launch from a few numbers about the people who will come.
 
@@ -103,7 +125,7 @@ def plan(
     group_use : {"certify_only", "decide"}
         Whether the rules may look at the group.
     rules : int, optional
-        How many rules the class has, for all of which the promise must hold at once.
+        How many rules the class has, for all of which the guarantee must hold at once.
     horizon : int, optional
         People in all.
     per_day, days : float, optional
@@ -116,10 +138,18 @@ def plan(
         How many bad outcomes the audits may cost at most.
     accept_at_most : float, optional
         The capacity: the share of the people whom every policy may accept at most.
+    accept_at_least : float, optional
+        The floor: the share of the people whom every policy accepts at least, unless the quota or
+        the audit budget forbids it.
+    quota : Quota, optional
+        How many people may be accepted in each period, as a hard count; a period is counted in
+        days, of which `per_day` says how many people come, unless the quota says it itself.
     lives : int
         How many runs are simulated.
     seed : int
         The seed of the first of them.
+    progress : callable, optional
+        Called with what is simulated, the number of people so far, and how many there will be.
 
     Returns
     -------
@@ -149,8 +179,21 @@ def plan(
     apart = separation if separation is not None else separation_of(auc if auc is not None else 0.5)
     population = from_numbers(group_shares, bad_rates, apart, score_shifts, group_use, rules)
     people = _require_horizon(horizon, per_day, days)
-    terms = _terms(limit, delta, people, prices, rate, audit_budget, accept_at_most)
-    return _Launch(population, terms, _require_seeds(lives, seed)).plan(per_day)
+    terms = _require_terms(
+        LaunchTerms(
+            limit=limit,
+            delta=delta,
+            horizon=people,
+            rates=as_rates(rate),
+            prices=prices or Prices(),
+            audit_budget=audit_budget,
+            accept_at_most=accept_at_most,
+            accept_at_least=accept_at_least,
+            quota=_in_people(quota, per_day),
+        )
+    )
+    seeds = _require_seeds(lives, seed)
+    return _Launch(population, terms, seeds, progress or _silently).plan(per_day)
 
 
 def plan_from_sample(
@@ -168,8 +211,12 @@ def plan_from_sample(
     rules: int | None = None,
     audit_budget: float | None = None,
     accept_at_most: float | None = None,
+    accept_at_least: float | None = None,
+    quota: Quota | None = None,
+    candidates: Sequence[object] | None = None,
     lives: int = 8,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> LaunchPlan:
     """Plan a launch from past people with known outcomes: the table stands for the population.
 
@@ -182,11 +229,13 @@ def plan_from_sample(
         The past people.
     hypotheses : HypothesisClass
         The class of rules.
-    limit, delta, horizon, per_day, days, prices, rate, group_use, rules, audit_budget
+    limit, delta, horizon, per_day, days, prices, rate, group_use, rules
         As for `plan`.
-    accept_at_most : float, optional
+    audit_budget, accept_at_most, accept_at_least, quota
         As for `plan`.
-    lives, seed : int
+    candidates : sequence, optional
+        The incumbent's rules, members from the first round on: as for `CertifiedLearner`.
+    lives, seed, progress
         As for `plan`.
 
     Returns
@@ -211,42 +260,79 @@ def plan_from_sample(
     'all 400 rows'
     """
     people = _require_horizon(horizon, per_day, days)
-    terms = _terms(limit, delta, people, prices, rate, audit_budget, accept_at_most)
-    population = from_table(sample, hypotheses, group_use, rules, terms)
-    return _Launch(population, terms, _require_seeds(lives, seed)).plan(per_day)
-
-
-def _terms(
-    limit: float,
-    delta: float,
-    horizon: int,
-    prices: Prices | None,
-    rate: Rate | Sequence[Rate],
-    audit_budget: float | None,
-    accept_at_most: float | None,
-) -> LaunchTerms:
-    if not 0 < limit <= 1:
-        raise InvalidInput(
-            f"limit is {limit}; the gap that may never be exceeded is a number in (0, 1]."
+    terms = _require_terms(
+        LaunchTerms(
+            limit=limit,
+            delta=delta,
+            horizon=people,
+            rates=as_rates(rate),
+            prices=prices or Prices(),
+            audit_budget=audit_budget,
+            accept_at_most=accept_at_most,
+            accept_at_least=accept_at_least,
+            quota=_in_people(quota, per_day),
         )
-    require_probability(delta)
-    both = prices or Prices()
-    if not (isinstance(both.false_accept, float) and isinstance(both.false_reject, float)):
+    )
+    seeds = _require_seeds(lives, seed)
+    told = progress or _silently
+    told("reading the table", 0, 1)
+    rules_of_today = as_candidates(candidates)
+    population = from_table(sample, hypotheses, group_use, rules, terms, rules_of_today)
+    return _Launch(population, terms, seeds, told).plan(per_day)
+
+
+def _require_terms(terms: LaunchTerms) -> LaunchTerms:
+    """The same terms; InvalidInput if a number is impossible."""
+    if not 0 < terms.limit <= 1:
+        raise InvalidInput(
+            f"limit is {terms.limit}; the gap that may never be exceeded is a number in (0, 1]."
+        )
+    require_probability(terms.delta)
+    prices = terms.prices
+    if not (isinstance(prices.false_accept, float) and isinstance(prices.false_reject, float)):
         raise InvalidInput(
             "a plan takes two prices, not one per person.",
             hint="give the average price of each error.",
         )
-    rates = as_rates(rate)
-    require_certifiable(rates)
-    if accept_at_most is not None:
-        require_number(
-            "accept_at_most",
-            accept_at_most,
-            lambda share: 0 < share <= 1,
-            "the share of the people who are accepted at most is a number in (0, 1]",
-            "0.2 accepts one person in five at most.",
+    require_certifiable(terms.rates)
+    # cap, floor and budget are the learner's own settings, and so are their errors
+    certified_learner(terms, ScoreThresholds(), terms.delta)
+    return terms
+
+
+def _in_people(quota: Quota | None, per_day: float | None) -> Quota | None:
+    """The quota with people as its unit of time, as simulations have it."""
+    if quota is None:
+        return None
+    if not isinstance(quota, Quota):
+        raise InvalidInput(
+            f"quota is {quota!r}",
+            requirement="it says how many people may be accepted in each period",
+            hint="use evenhand.Quota(count, period), for example Quota(50, period=1.0).",
+            argument="quota",
         )
-    return LaunchTerms(limit, delta, horizon, rates, both, audit_budget, accept_at_most)
+    people = quota.people
+    if people is None and per_day is not None and per_day > 0:
+        people = quota.period * per_day
+    if people is None:
+        raise InvalidInput(
+            f"the quota is {quota.count} in a period of {quota.period:g}",
+            requirement="a plan has to know how many people come in a period",
+            hint="give per_day, with the period in days, or Quota(..., people=...).",
+            argument="quota",
+        )
+    if people < 1:
+        raise InvalidInput(
+            f"{people:g} people come in a period of the quota",
+            requirement="a quota is counted over at least one person",
+            hint="choose a longer period.",
+            argument="quota",
+        )
+    return Quota(quota.count, float(people), float(people))
+
+
+def _silently(what: str, done: int, total: int) -> None:
+    """Nobody is told about the progress."""
 
 
 def _require_horizon(horizon: int | None, per_day: float | None, days: float | None) -> int:
@@ -266,14 +352,14 @@ def _require_horizon(horizon: int | None, per_day: float | None, days: float | N
         few = "below 200 people nothing can be learned and certified."
         raise InvalidInput(
             f"the horizon is {horizon:,} people; a plan covers 200 to {MOST_ROUNDS:,}.",
-            hint=few if horizon < 200 else "plan a shorter life.",
+            hint=few if horizon < 200 else "plan a shorter run.",
         )
     return int(horizon)
 
 
 def _require_seeds(lives: int, seed: int) -> range:
     if lives < 1:
-        raise InvalidInput(f"lives is {lives}; at least one life must be simulated.")
+        raise InvalidInput(f"lives is {lives}; at least one run must be simulated.")
     return range(seed, seed + lives)
 
 
@@ -285,8 +371,10 @@ class SimulatedRuns:
     """Several runs of one learner on a grid of rounds, one row per run.
 
     cost: cumulative expected cost; weight: share of the policy that is not a constant; audit: the
-    weight of accept-all; gap: the true one; audited: people whom the audit coin accepted;
-    budget_notes: what learners say whose audit budget was too small to begin.
+    weight of accept-all; gap: the true one; accepted: the share of the people whom the policy
+    accepts; audited, bad_audits: people whom the audit coin has accepted so far, and those of them
+    with a bad outcome; deployed: (first round, weight) of each policy of each run; budget_notes:
+    what learners say whose audit budget was too small to begin.
     """
 
     rounds: FloatArray
@@ -294,39 +382,117 @@ class SimulatedRuns:
     weight: FloatArray
     audit: FloatArray
     gap: FloatArray
-    worst_gap: FloatArray
+    accepted: FloatArray
     audited: FloatArray
+    bad_audits: FloatArray
+    worst_gap: FloatArray
     promised: bool
+    deployed: tuple[tuple[FloatArray, FloatArray], ...]
     budget_notes: tuple[str, ...] = ()
+
+    def reached(self, weight: float) -> FloatArray:
+        """(runs,): after how many people the learned rules of each run have this weight for good;
+        infinity if that is not within the horizon.
+        """
+        found = []
+        for first, weights in self.deployed:
+            below = np.flatnonzero(weights < weight - 1e-9)
+            after = 0 if len(below) == 0 else int(below[-1]) + 1
+            found.append(float(first[after]) if after < len(weights) else inf)
+        return np.array(found)
 
 
 def simulate_runs(
-    learner: EpochLearner, world: Environment, terms: LaunchTerms, seeds: range
+    learner: EpochLearner,
+    world: TablePopulation,
+    terms: LaunchTerms,
+    seeds: range,
+    what: str,
+    progress: Progress = _silently,
 ) -> SimulatedRuns:
-    """Play the learner once per seed."""
+    """Simulate the learner once per seed. what: how the progress calls it."""
     horizon = terms.horizon
     # from the first epoch to the horizon, dense at both ends
     grid = np.r_[np.geomspace(min(100, horizon), horizon, POINTS), np.linspace(1, horizon, 24)]
     rounds = np.unique(grid.round())
+    population = world.population_sample()
+    people = population.weight / population.weight.sum()
+    bad = float(people @ (population.label == -1))
     columns: dict[str, list[FloatArray | float]] = defaultdict(list)
+    deployed = []
     notes: list[str] = []
-    for seed in seeds:
-        run = simulate(learner, world, horizon, seed, terms.limit)
+    for number, seed in enumerate(seeds):
+        name = f"{what}, run {number + 1} of {len(seeds)}"
+
+        def told(done: int, name: str = name) -> None:
+            progress(name, done, horizon)
+
+        told(0)
+        run = simulate(learner, world, horizon, seed, terms.limit, progress=told)
         total = np.cumsum(run.lengths * run.losses)
-        weight = np.array([learned_weight(policy) for policy in run.policies])
+        weight = _planned_weights(run)
         # once the audit budget is spent ("frozen"), accept-all is a constant like the other
         audits = zip(run.policies, run.phases, strict=True)
         audit = np.array([audit_weight(policy) * (phase != "frozen") for policy, phase in audits])
+        share = np.array(
+            [
+                float(people @ policy.acceptance(population.features, population.group))
+                for policy in run.policies
+            ]
+        )
+        audited, bad_audits = _audits(run, audit, bad, rounds)
         columns["cost"].append(np.interp(rounds, np.r_[0, run.rounds], np.r_[0.0, total]))
-        for name, values in (("weight", weight), ("audit", audit), ("gap", run.gaps)):
-            columns[name].append(value_at(run.rounds, values, rounds))
+        for column, values in (
+            ("weight", weight),
+            ("audit", audit),
+            ("gap", run.gaps),
+            ("accepted", share),
+        ):
+            columns[column].append(value_at(run.rounds, values, rounds))
+        columns["audited"].append(audited)
+        columns["bad_audits"].append(bad_audits)
         columns["worst_gap"].append(run.worst_gap)
-        columns["audited"].append(float(run.lengths @ audit))
         columns["promised"].append(guarantees(run.learner, terms.limit))
+        deployed.append((np.r_[0.0, run.rounds[:-1]], weight))
         notes += [note.text for note in run.learner.notes if note.kind == "budget too small"]
     promised = all(columns.pop("promised"))
     arrays = {name: np.array(values) for name, values in columns.items()}
-    return SimulatedRuns(rounds=rounds, promised=promised, budget_notes=tuple(notes), **arrays)
+    return SimulatedRuns(
+        rounds=rounds,
+        promised=promised,
+        deployed=tuple(deployed),
+        budget_notes=tuple(notes),
+        **arrays,
+    )
+
+
+def _planned_weights(run: Run[EpochLearner]) -> FloatArray:
+    """The weight of learned rules in each policy. While a quota is used up everybody is rejected;
+    the policy to come back to keeps its weight.
+    """
+    weights: list[float] = []
+    for policy, phase in zip(run.policies, run.phases, strict=True):
+        back = phase == "quota used up" and len(weights) > 0
+        weights.append(weights[-1] if back else learned_weight(policy))
+    return np.array(weights)
+
+
+def _audits(
+    run: Run[EpochLearner], audit: FloatArray, bad: float, rounds: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """People whom the audit coin has accepted by each of these rounds, and those of them with a bad
+    outcome: expected, or counted where a budget of theirs is kept.
+    """
+    if run.learner.online.has_hard_counts:
+        table = run.learner.online.rounds
+        counted = table["audit"] & table["accept"]
+        both = np.array([counted, counted & (table["label"] == -1)])
+        so_far = np.concatenate([np.zeros((2, 1)), np.cumsum(both, axis=1)], axis=1)
+        people, with_bad_outcome = so_far[:, rounds.astype(np.int64)]
+        return people, with_bad_outcome
+    total = np.cumsum(run.lengths * audit)
+    people = np.interp(rounds, np.r_[0, run.rounds], np.r_[0.0, total])
+    return people, bad * people
 
 
 def share_of_delta(planned: PlannedPopulation, terms: LaunchTerms, rules: int) -> float:
@@ -336,7 +502,7 @@ def share_of_delta(planned: PlannedPopulation, terms: LaunchTerms, rules: int) -
 
 def launched(
     planned: PlannedPopulation, terms: LaunchTerms
-) -> tuple[CertifiedLearner, Environment]:
+) -> tuple[CertifiedLearner, TablePopulation]:
     """The learner that is to be launched, and the people it is played on: the class itself on the
     table itself where that is affordable, else the rules of the population on its kinds of people.
     """
@@ -345,21 +511,27 @@ def launched(
     if table is None or not table.affordable(terms.horizon):
         delta = share_of_delta(planned, terms, len(rules))
         return certified_learner(terms, rules, delta), planned.world
-    optimum = best_within(planned.world, terms, terms.limit)
-    table.people.know_optimum(terms.limit, terms.rates, terms.prices, *optimum)
-    delta = table.share * terms.delta
-    return certified_learner(terms, table.hypotheses, delta, table.group_use), table.people
+    best = best_within(planned.world, terms, terms.limit)
+    table.people.know_optimum(terms.limit, terms.rates, terms.prices, *best, shares=terms.shares)
+    learner = certified_learner(
+        terms, table.hypotheses, table.share * terms.delta, table.group_use, table.candidates
+    )
+    return learner, table.people
 
 
 def best_within(world: Discrete, terms: LaunchTerms, limit: float) -> tuple[float, Mixture]:
-    """The best policy within a limit, and within the capacity if there is one."""
-    if terms.most == 1.0:
+    """The best policy within a limit that accepts a permitted share."""
+    if terms.shares is None:
         return world.optimum(limit, terms.rates, terms.prices)
-    return world.optimum_within(limit, terms.rates, terms.prices, terms.most)
+    return world.optimum_within(limit, terms.rates, terms.prices, terms.most, terms.least)
 
 
 def certified_learner(
-    terms: LaunchTerms, rules: HypothesisClass, delta: float, group_use: GroupUse = "certify_only"
+    terms: LaunchTerms,
+    rules: HypothesisClass,
+    delta: float,
+    group_use: GroupUse = "certify_only",
+    candidates: Sequence[Hypothesis] = (),
 ) -> CertifiedLearner:
     """The learner that is to be launched, with a class and the delta that it may spend."""
     return CertifiedLearner(
@@ -372,6 +544,9 @@ def certified_learner(
         group_use=group_use,
         audit_budget=terms.audit_budget,
         accept_at_most=terms.accept_at_most,
+        accept_at_least=terms.accept_at_least,
+        quota=terms.quota,
+        candidates=candidates,
         seed=0,
     )
 
@@ -424,65 +599,6 @@ def _rounds_until(planned: PlannedPopulation, terms: LaunchTerms, slack: float) 
     return float(ceil(need.multiple)) if np.isfinite(need.multiple) else inf
 
 
-def forecast(planned: PlannedPopulation, terms: LaunchTerms) -> tuple[RateForecast, ...]:
-    """What the certified learner would expect on the planned population after its first rounds: the
-    forecast by which it audits.
-
-    Nothing is simulated: the regression is right, costs and gaps are known, and every process
-    starts from nothing.
-    """
-    world = planned.world
-    known = planned.learnable
-    learner = certified_learner(terms, known, share_of_delta(planned, terms, len(known)))
-    groups = world.population_sample().groups
-    rules = [row for row in world.accepts if row.any() and not row.all()]
-    if not rules:
-        return ()
-    pairs = len(terms.rates) * len(groups) * (len(groups) - 1) // 2
-    accepts = np.array([np.ones(len(world)), np.zeros(len(world)), *rules], dtype=np.float64)
-    bad = float(np.max(terms.prices.false_accept))
-    good = float(np.max(terms.prices.false_reject))
-    negative = 1.0 - world.positive_rate
-    cost = accepts @ (world.probability * (negative * bad - world.positive_rate * good))
-    delta = (1.0 - LATER_GROUPS) * learner.guarantee.share(1)
-    thresholds = BettingBound(groups, terms.rates, len(rules), delta).pair_thresholds.T
-    # nothing is known of a rule's gap, and the two constants have none
-    upper = np.tile(np.r_[0.0, 0.0, np.ones(len(rules))], (pairs, 1))
-    prospect = Prospect(
-        weight=world.probability,
-        group=group_codes(world.group, groups),
-        negative=negative,
-        accepts=accepts,
-        cost=cost,
-        sure_cost=cost,
-        rates=terms.rates,
-        groups=len(groups),
-        limit=terms.limit,
-        lower=0.0 - upper,
-        upper=upper,
-        threshold=np.pad(np.tile(thresholds, (len(terms.rates), 1)), ((0, 0), (2, 0))),
-        floor=lambda t: min(learner.schedule.exploration_floor(int(t)), 0.5 * terms.most),
-        accepted=accepts @ world.probability if terms.most < 1.0 else None,
-        most=terms.most,
-    ).narrowed()
-    start = _first_look(planned, terms)
-    horizon = float(terms.horizon)
-    return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
-
-
-def _first_look(planned: PlannedPopulation, terms: LaunchTerms) -> float:
-    """The round after which the learner first estimates rates: enough people of the rarest kind
-    have come.
-    """
-    start = float(FIRST_ROUNDS)
-    if planned.fitted:
-        start = float(np.clip(float(terms.horizon) // 100, FIRST_ROUNDS, FIRST_FITTED))
-    rarest = float(planned.denominators(terms.rates).min())
-    while start * rarest < FIRST_PEOPLE and start < terms.horizon:
-        start += epoch_length(start)
-    return start
-
-
 # the plan
 
 
@@ -493,25 +609,28 @@ class _Launch:
     population: PlannedPopulation
     terms: LaunchTerms
     seeds: range
+    progress: Progress = _silently
 
     @cached_property
-    def constant_costs(self) -> tuple[float, float]:
-        """Of accepting everybody, or as many as the capacity allows, and of rejecting everybody."""
+    def lotteries(self) -> dict[float, float]:
+        """What it costs per person to accept a share of the people, whoever they are: the largest
+        share that is permitted, and the smallest one.
+        """
         accept, reject = constant_costs(self.population.world, self.terms.prices)
-        most = self.terms.most
-        return most * accept + (1.0 - most) * reject, reject
+        shares = (self.terms.most, self.terms.least)
+        return {share: share * accept + (1.0 - share) * reject for share in shares}
 
     @property
     def constant_cost(self) -> float:
-        return min(self.constant_costs)
+        return min(self.lotteries.values())
 
     @property
     def constant(self) -> str:
         """The better constant, in words."""
-        accepts = self.constant_costs.index(self.constant_cost) == 0
-        if accepts and self.terms.most < 1.0:
-            return f"accepting {self.terms.most:.0%} by lot"
-        return CONSTANTS[0 if accepts else 1]
+        share = min(self.lotteries, key=self.lotteries.__getitem__)
+        if share in (0.0, 1.0):
+            return CONSTANTS[0 if share == 1.0 else 1]
+        return f"accepting {share:.0%} by lot"
 
     def optimum_cost(self, limit: float) -> float:
         """What the best policy within a limit costs per person."""
@@ -526,7 +645,9 @@ class _Launch:
     def runs(self) -> SimulatedRuns:
         """The runs of the certified learner."""
         learner, world = launched(self.population, self.terms)
-        return simulate_runs(learner, world, self.terms, self.seeds)
+        return simulate_runs(
+            learner, world, self.terms, self.seeds, "certified learner", self.progress
+        )
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -534,6 +655,12 @@ class _Launch:
         if self.full_weight == 0:
             return np.zeros_like(self.runs.weight)
         return np.minimum(self.runs.weight / self.full_weight, 1.0)
+
+    def milestone(self, share: float) -> Milestone:
+        """When this share of the full weight is certified for good."""
+        if self.full_weight == 0:
+            return Milestone.of(share, np.full(len(self.seeds), inf))
+        return Milestone.of(share, self.runs.reached(share * self.full_weight))
 
     @property
     def final_share(self) -> float:
@@ -558,13 +685,10 @@ class _Launch:
 
     @property
     def answer(self) -> Answer:
-        """Clear, where the interval of one more run's saving lies on one side of zero."""
+        """By the interval of the saving, unless there is nothing to gain at all."""
         if self.possible <= 1e-9 * self.terms.horizon:
             return "nothing to gain"
-        band = Spread.of_next(self.saving)
-        if band.low > 0:
-            return "worth it"
-        return "close call" if band.high > 0 else "not worth it"
+        return answer_of(self.saving)
 
     @property
     def break_even(self) -> int | None:
@@ -581,12 +705,14 @@ class _Launch:
     def plan(self, per_day: float | None) -> LaunchPlan:
         runs = self.runs
         terms = self.terms
-        world = self.population.world
         price = float(np.max(terms.prices.false_accept))
-        bad = float(world.probability @ (1 - world.positive_rate))
-        beyond = self.constant_costs[0] - self.constant_cost
+        accept, reject = constant_costs(self.population.world, terms.prices)
+        # a person who is audited, instead of decided about by the better constant
+        share = min(self.lotteries, key=self.lotteries.__getitem__)
+        beyond = (1.0 - share) * (accept - reject)
         possible = self.possible
         saving = self.saving
+        quota = terms.quota
         return LaunchPlan(
             limit=terms.limit,
             delta=terms.delta,
@@ -600,12 +726,12 @@ class _Launch:
             best_cost=self.optimum_cost(terms.limit),
             free_cost=self.optimum_cost(1.0),
             full_weight=self.full_weight,
-            audited=Spread.of(runs.audited),
-            audited_bad=Spread.of(runs.audited * bad),
-            bill=Spread.of(runs.audited * bad * price),
-            bill_beyond_constant=Spread.of(runs.audited * beyond),
-            half=Milestone.of(0.5, runs.rounds, self.weights),
-            full=Milestone.of(0.95, runs.rounds, self.weights),
+            audited=Spread.of(runs.audited[:, -1]),
+            audited_bad=Spread.of(runs.bad_audits[:, -1]),
+            bill=Spread.of(price * runs.bad_audits[:, -1]),
+            bill_beyond_constant=Spread.of(beyond * runs.audited[:, -1]),
+            half=self.milestone(0.5),
+            full=self.milestone(0.95),
             saving=Spread.of_next(saving),
             saving_share=float(saving.mean() / possible) if possible > 0 else 0.0,
             break_even=self.break_even,
@@ -617,9 +743,14 @@ class _Launch:
             weight=Curve.of(self.weights),
             audit=Curve.of(runs.audit),
             gap=Curve.of(runs.gap),
+            accepted=Curve.of(runs.accepted),
+            bill_so_far=Curve.of(price * runs.bad_audits),
             courses=self.courses(),
-            forecast=forecast(self.population, terms),
             accept_at_most=terms.accept_at_most,
+            accept_at_least=terms.accept_at_least,
+            quota=None if quota is None else (int(quota.count), float(quota.period)),
+            audit_budget=terms.audit_budget,
+            incumbent=self.population.incumbent,
         )
 
     def courses(self) -> tuple[Course, ...]:
@@ -632,25 +763,34 @@ class _Launch:
             ("two-phase", TwoPhaseLearner, two_phase_exploration(population, terms)),
             ("explore-then-commit", ExploreThenCommit, commit_exploration(population, terms)),
         ):
-            if terms.most < 1.0:
-                why = f"it accepts everybody first, and {terms.most:.0%} may be accepted"
-                courses.append(Course(name, rounds, promised=True, infeasible=why))
-                continue
-            if rounds > terms.horizon / 2:
-                people = f"{rounds:,.0f} people" if np.isfinite(rounds) else "no number of people"
-                why = f"it would have to accept {people} first, more than half of {terms.horizon:,}"
+            why = self._infeasible(rounds)
+            if why is not None:
                 courses.append(Course(name, rounds, promised=True, infeasible=why))
                 continue
             learner = explorer(kind, population, terms, int(rounds))
-            runs = simulate_runs(learner, population.world, terms, self.seeds)
+            world = population.world
+            runs = simulate_runs(learner, world, terms, self.seeds, name, self.progress)
             courses.append(_course(name, rounds, runs, terms, best))
         return tuple(courses)
+
+    def _infeasible(self, rounds: float) -> str | None:
+        """Why a learner that accepts everybody for so many rounds first cannot be launched."""
+        terms = self.terms
+        if terms.most < 1.0:
+            return f"it accepts everybody first, and {terms.most:.0%} may be accepted"
+        if terms.least > 0.0:
+            return f"it knows no floor, and {terms.least:.0%} must be accepted"
+        if rounds > terms.horizon / 2:
+            people = f"{rounds:,.0f} people" if np.isfinite(rounds) else "no number of people"
+            return f"it would have to accept {people} first, more than half of {terms.horizon:,}"
+        return None
 
     def verdict(self) -> str:
         """One sentence with numbers."""
         terms = self.terms
         possible = self.possible
-        if self.answer == "nothing to gain":
+        answer = self.answer
+        if answer == "nothing to gain":
             return (
                 f"Nothing to gain: within a gap of {terms.limit:g} no mixture of the rules is "
                 f"cheaper than {self.constant}, at any volume."
@@ -661,13 +801,12 @@ class _Launch:
         size = f"{abs(mean):,.0f} {self.unit} {'less' if mean > 0 else 'more'} than {self.constant}"
         expected = f"over {terms.horizon:,} people the certified learner is expected to cost {size}"
         best = "the best policy within the limit would save"
-        if self.answer == "worth it":
+        if answer == "worth it":
             start = "the start" if (even or 0) <= FIRST else f"about {even:,} people on"
             share = f"{mean / possible:.0%} of the {possible:,.0f} that {best}"
             return f"Worth it: {expected} ({share}), and is ahead from {start}."
-        opening = "A close call" if self.answer == "close call" else "Not worth it at this volume"
         cheaper = f"it is cheaper in {int((saving > 0).sum())} of {len(saving)} simulation runs"
-        return f"{opening}: {expected}; {cheaper}, and {best} {possible:,.0f}."
+        return f"{OPENINGS[answer]}: {expected}; {cheaper}, and {best} {possible:,.0f}."
 
     def advice(self) -> tuple[str, ...]:
         """What holds the launch back, and which limit or volume would do: the first that succeeds
@@ -679,16 +818,21 @@ class _Launch:
             return self._advice_without_gain()
         if self.runs.budget_notes:
             return self.runs.budget_notes[:1]
-        if self.answer == "worth it" and share >= HELD_BACK:
+        if self.answer in ("worth it", "probably worth it") and share >= HELD_BACK:
             return ()
         own = terms.limit
         volume = terms.horizon
-        limits = (replace(terms, limit=own * k) for k in WIDER if own * k <= 1)
-        volumes = (int(volume * k) for k in LONGER if volume * k <= MOST_ROUNDS)
-        wider = next(filter(self._succeeds, limits), None)
+        # a wider limit allows whatever a narrower one allows, so the first that succeeds is found
+        # by halving; longer runs cost more, so these are tried one after the other
+        limits = [replace(terms, limit=own * k) for k in WIDER if own * k <= 1]
+        longest = MOST_ROUNDS if terms.quota is None else MOST_PERIODS * terms.quota.period
+        volumes = [int(volume * k) for k in LONGER if volume * k <= longest]
+        wider = _first(limits, self._succeeds)
         longer = next(filter(self._succeeds, (replace(terms, horizon=n) for n in volumes)), None)
         sentences = []
+        goal = "cheaper than the best constant"
         if share < HELD_BACK:
+            goal = f"at least half of the weight certified, and {goal}"
             little = share < NOTHING or np.median(self.runs.weight[:, -1]) < NOTHING * HELD_BACK
             part = "practically nothing" if little else f"{share:.0%}"
             sentences.append(
@@ -698,13 +842,13 @@ class _Launch:
         ways = [f"a limit of about {wider.limit:.2g} at this volume"] if wider is not None else []
         ways += [f"about {longer.horizon:,} people at this limit"] if longer is not None else []
         if ways:
-            goal = "at least half of the weight certified, and cheaper than the best constant"
+            ways[-1] += ", by two simulation runs of each"
             return (*sentences, f"What would do ({goal}): {', or '.join(ways)}.")
-        widest = min(terms.limit * WIDER[-1], 1.0)
-        longest = min(terms.horizon * LONGER[-1], MOST_ROUNDS)
+        widest = max((one.limit for one in limits), default=own)
+        most = max(volumes, default=volume)
         return (
             *sentences,
-            f"Neither a limit of {widest:.2g} nor {longest:,.0f} people would do; features that "
+            f"Neither a limit of {widest:.2g} nor {most:,.0f} people would do; features that "
             "tell good from bad better would.",
         )
 
@@ -724,15 +868,34 @@ class _Launch:
 
     def _succeeds(self, terms: LaunchTerms) -> bool:
         """Whether a launch with other terms is ahead of the constant, and not held back, in two
-        simulated runs.
+        simulated runs; the second one is not needed where the first one fails.
         """
-        first = self.seeds.start
-        other = _Launch(self.population, terms, range(first, first + 2))
-        if other.full_weight == 0:
+        full = learned_weight(best_within(self.population.world, terms, terms.limit)[1])
+        if full == 0:
             return False
-        ahead = terms.horizon * self.constant_cost - other.runs.cost[:, -1]
-        enough = np.median(other.runs.weight[:, -1]) >= HELD_BACK * other.full_weight
-        return bool((ahead > 0).all() and enough)
+        learner, world = launched(self.population, terms)
+        what = f"a limit of {terms.limit:.2g}, {terms.horizon:,} people"
+        for seed in (self.seeds.start, self.seeds.start + 1):
+            one = range(seed, seed + 1)
+            run = simulate_runs(learner, world, terms, one, what, self.progress)
+            ahead = terms.horizon * self.constant_cost - run.cost[0, -1]
+            if ahead <= 0 or run.weight[0, -1] < HELD_BACK * full:
+                return False
+        return True
+
+
+def _first(
+    rising: Sequence[LaunchTerms], succeeds: Callable[[LaunchTerms], bool]
+) -> LaunchTerms | None:
+    """The first that succeeds, where all after one that succeeds do too; None if none does."""
+    if not rising or not succeeds(rising[-1]):
+        return None
+    low = 0
+    high = len(rising) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if succeeds(rising[middle]) else (middle + 1, high)
+    return rising[high]
 
 
 def _course(

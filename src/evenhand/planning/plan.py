@@ -4,23 +4,33 @@ that say so.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from evenhand.algorithms.certified.forecast import RateForecast, sentences
 from evenhand.contracts import Json, Params
+from evenhand.planning.population import Incumbent
 from evenhand.shown import BAND, INK, LIMIT, Brief, Cell, Shown, plain_fields
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Answer = Literal["worth it", "close call", "not worth it", "nothing to gain"]
+Answer = Literal[
+    "worth it",
+    "probably worth it",
+    "close call",
+    "probably not worth it",
+    "not worth it",
+    "nothing to gain",
+]
 
 SURE = 0.99
 """How often the interval of the saving holds the saving of one more run."""
+PROBABLE = 0.75
+"""From this probability on that one more run saves (or does not), a launch is probably (not) worth
+it."""
 MARGIN = 0.80
 """Bands hold the middle 80% of the simulated runs."""
 
@@ -107,6 +117,59 @@ class Spread:
         return text.replace("-", "\N{MINUS SIGN}")
 
 
+def chance_of_saving(savings: FloatArray) -> float:
+    """The probability that one more run saves, by the runs so far.
+
+    Two estimates, and the surer one counts. If savings are normal, that of the interval:
+    T_{n-1}(mean / (s sqrt(1 + 1/n))). If all n runs agree, one more run agrees with probability
+    n / (n + 1), whatever the distribution, because each of n + 1 runs is as likely to be the odd
+    one. A single run says nothing.
+
+    >>> import numpy as np
+    >>> round(chance_of_saving(np.array([-3.0, -1.0, -200.0])), 2)  # none of 3 saved
+    0.25
+    >>> chance_of_saving(np.array([5.0]))
+    0.5
+    """
+    from scipy.special import stdtr
+
+    count = len(savings)
+    if count == 1:
+        return 0.5
+    mean = float(np.mean(savings))
+    scale = float(np.std(savings, ddof=1)) * np.sqrt(1 + 1 / count)
+    if scale == 0:
+        return 1.0 if mean > 0 else 0.0
+    chance = float(stdtr(count - 1, mean / scale))
+    saved = int((savings > 0).sum())
+    if saved == 0:
+        return min(chance, 1 / (count + 1))
+    return max(chance, count / (count + 1)) if saved == count else chance
+
+
+def answer_of(savings: FloatArray) -> Answer:
+    """Whether a launch with these savings is worth it.
+
+    Clear, where the interval that holds the saving of one more run with probability SURE lies on
+    one side of zero; probable, where one more run falls on that side with probability PROBABLE.
+
+    >>> import numpy as np
+    >>> answer_of(np.array([9.0, 10.0, 11.0, 10.0])), answer_of(np.array([-1.0, -20.0, -3.0]))
+    ('worth it', 'probably not worth it')
+    >>> answer_of(np.array([-5.0, 6.0, 1.0, -2.0])), answer_of(np.array([10.0]))
+    ('close call', 'close call')
+    """
+    band = Spread.of_next(savings)
+    if band.low > 0:
+        return "worth it"
+    if band.high <= 0:
+        return "not worth it"
+    chance = chance_of_saving(savings)
+    if chance >= PROBABLE:
+        return "probably worth it"
+    return "probably not worth it" if chance <= 1 - PROBABLE else "close call"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Curve(Brief):
     """A figure over rounds, with its band over the simulated runs.
@@ -176,10 +239,10 @@ class Milestone:
     Examples
     --------
     >>> import numpy as np
-    >>> weights = np.array([[0.1, 0.6, 0.9], [0.0, 0.4, 0.7]])
-    >>> milestone = Milestone.of(0.5, np.array([100.0, 200.0, 300.0]), weights)
-    >>> milestone.describe()
-    'after 200 people (200 to 300)'
+    >>> Milestone.of(0.5, np.array([200.0, 300.0, 250.0])).describe()
+    'after 250 people (200 to 300)'
+    >>> Milestone.of(0.5, np.array([np.inf, 300.0, np.inf])).describe()
+    'not within the horizon (1 of 3 simulation runs)'
     """
 
     share: float
@@ -190,28 +253,21 @@ class Milestone:
     lives: int
 
     @classmethod
-    def of(cls, share: float, rounds: FloatArray, weights: FloatArray) -> "Milestone":
-        """Find the milestone in simulated runs.
+    def of(cls, share: float, reached_at: FloatArray) -> "Milestone":
+        """Summarise when simulated runs reached it.
 
         Parameters
         ----------
         share : float
             The share.
-        rounds : array of float
-            The rounds at which weights are known.
-        weights : array of float
-            (runs, rounds), in units of the full weight.
+        reached_at : array of float
+            The round of each run; infinity where it was not within the horizon.
 
         Returns
         -------
         Milestone
             Median and band.
         """
-        reached_at = []
-        for holds in weights >= share - 1e-9:
-            below = np.flatnonzero(~holds)
-            first = 0 if len(below) == 0 else below[-1] + 1
-            reached_at.append(float(rounds[first]) if holds[-1] else inf)
         quantiles = [0.5, (1 - MARGIN) / 2, (1 + MARGIN) / 2]
         figures = np.quantile(reached_at, quantiles, method="inverted_cdf")
         median, early, late = (int(value) if isfinite(value) else None for value in figures)
@@ -291,7 +347,7 @@ class LaunchPlan(Shown):
     Parameters
     ----------
     limit, delta : float
-        The promise.
+        The guarantee.
     horizon : int
         People in all.
     per_day : float or None
@@ -323,16 +379,21 @@ class LaunchPlan(Shown):
         Whether the launch is worth it, in a word, in a sentence, and what would help.
     rounds : array of float
         The rounds of the curves.
-    weight, audit, gap : Curve
+    weight, audit, gap, accepted, bill_so_far : Curve
         The share of the full weight that is certified, the share of people whom the audit coin
-        accepts, and the true |gap|.
+        accepts, the true |gap|, the share of the people whom the policy accepts, and what all
+        audits have cost by then.
     courses : tuple of Course
         The certified learner, and the other ways to decide.
-    forecast : tuple of RateForecast
-        What the learner itself would expect of the rounds ahead, by the formula by which it audits;
-        everything else is simulated.
-    accept_at_most : float, optional
-        The capacity: the share of the people whom every policy may accept at most.
+    accept_at_most, accept_at_least : float, optional
+        The capacity, and the floor: the share of the people whom every policy may accept at most,
+        and at least.
+    quota : (int, float), optional
+        How many people may be accepted of how many who come, as a hard count.
+    audit_budget : float, optional
+        Bad accepts that audits may cost.
+    incumbent : tuple of Incumbent
+        What the rules of today do on the table.
 
     Examples
     --------
@@ -345,6 +406,8 @@ class LaunchPlan(Shown):
     (5000, '20 days', 'errors', 'certified')
     >>> print(launch.describe().splitlines()[0][:12])
     A close call
+    >>> [people for people, *_ in launch.over_time()]
+    [100, 250, 750, 2500, 5000]
     >>> launch.to_frame().columns.tolist()[:3]
     ['round', 'weight', 'weight_low']
     """
@@ -378,14 +441,34 @@ class LaunchPlan(Shown):
     weight: Curve
     audit: Curve
     gap: Curve
+    accepted: Curve
+    bill_so_far: Curve
     courses: tuple[Course, ...]
-    forecast: tuple[RateForecast, ...] = ()
     accept_at_most: float | None = None
+    accept_at_least: float | None = None
+    quota: tuple[int, float] | None = None
+    audit_budget: float | None = None
+    incumbent: tuple[Incumbent, ...] = ()
 
-    @property
-    def outlook(self) -> tuple[str, ...]:
-        """The forecast in sentences: when half of the weight is learned, or what is missing."""
-        return sentences(self.forecast)
+    def over_time(self) -> list[tuple[int, float, float, float, float]]:
+        """Return what happens along the way, in the mean over the simulation runs.
+
+        Returns
+        -------
+        list of (int, float, float, float, float)
+            After how many people; the share whom the policy then accepts; the share whom the audit
+            coin accepts; the share of the learned policy's full weight that is certified; and what
+            all audits have cost so far.
+        """
+        stops = [min(100, self.horizon), *(round(part * self.horizon) for part in ALONG)]
+        rows = []
+        for people in sorted({stop for stop in stops if stop >= min(100, self.horizon)}):
+            # the policy that decides about the next person, which the last stop has not
+            at = int(np.searchsorted(self.rounds, people))
+            curves = (self.accepted, self.audit, self.weight, self.bill_so_far)
+            accepted, audit, weight, bill = (float(curve.mean[at]) for curve in curves)
+            rows.append((people, accepted, audit, weight, bill))
+        return rows
 
     @property
     def worth_it(self) -> bool:
@@ -409,7 +492,13 @@ class LaunchPlan(Shown):
         return self.verdict
 
     def _columns(self) -> dict[str, Sequence[Cell]]:
-        named = {"weight": self.weight, "audit": self.audit, "gap": self.gap}
+        named = {
+            "weight": self.weight,
+            "audit": self.audit,
+            "gap": self.gap,
+            "accepted": self.accepted,
+            "bill": self.bill_so_far,
+        }
         return {
             "round": self.rounds.tolist(),
             **{
@@ -422,6 +511,7 @@ class LaunchPlan(Shown):
     def _draw(self, axes: "Axes") -> None:
         axes.fill_between(self.rounds, self.weight.low, self.weight.high, color=BAND, linewidth=0)
         axes.plot(self.rounds, self.weight.mean, color=INK, linewidth=2, label="certified weight")
+        axes.plot(self.rounds, self.accepted.mean, color=INK, linewidth=1, label="accepted")
         axes.plot(self.rounds, self.audit.mean, color=LIMIT, linestyle=(0, (4, 2)), label="audited")
         axes.set_ylim(0, 1.02)
         axes.set_xlim(0, self.horizon)
@@ -460,11 +550,10 @@ class LaunchPlan(Shown):
         lines = [
             self.verdict,
             *self.advice,
-            *(f"Forecast: {text}" for text in self.outlook),
             "",
-            f"The promise: |gap| at most {self.limit:g} at every round, certified with probability "
-            f"at least {1 - self.delta:g} under its assumptions.",
-            *self._capacity,
+            f"The guarantee: |gap| at most {self.limit:g} at every round, certified with "
+            f"probability at least {1 - self.delta:g} under its assumptions.",
+            *self.capacity,
             f"Volume: {self.horizon:,} people{days}.",
             "Accepted by the audit coin, whatever their features: "
             f"{self.audited.describe()} people.",
@@ -472,6 +561,12 @@ class LaunchPlan(Shown):
             f"at {self.prices[0]:g} each a bill of {self.bill.describe()}{more}.",
             f"Half of the learned policy's weight is certified {self.half.describe()}, "
             f"95% of it {self.full.describe()}.",
+            "Over time (people: accepted, by the audit coin, weight certified, bill so far):",
+            *(
+                f"  {people:,}: {accepted:.1%}, {audit:.1%}, {weight:.0%}, {bill:,.0f}"
+                for people, accepted, audit, weight, bill in self.over_time()
+            ),
+            *(f"Today: {rule.describe(self.limit)}." for rule in self.incumbent),
             f"Over the horizon {self.constant} costs {constant:,.0f}, the best policy within the "
             f"limit {best:,.0f}. Regret beyond that:",
         ]
@@ -489,11 +584,27 @@ class LaunchPlan(Shown):
         return "\n".join([*lines, *(f"  - {text}" for text in ASSUMPTIONS)])
 
     @property
-    def _capacity(self) -> list[str]:
-        if self.accept_at_most is None:
-            return []
-        share = f"at most {self.accept_at_most:g} of the population"
-        return [f"Capacity: {share} is accepted, from the first person on, with the same delta."]
+    def capacity(self) -> list[str]:
+        """Who may be accepted, in sentences; none where every share is permitted."""
+        lines = []
+        if self.accept_at_most is not None:
+            share = f"at most {self.accept_at_most:g} of the population"
+            lines.append(
+                f"Capacity: {share} is accepted, from the first person on, with the same delta."
+            )
+        if self.accept_at_least is not None:
+            above = [
+                name
+                for name, given in (("quota", self.quota), ("audit budget", self.audit_budget))
+                if given is not None
+            ]
+            yields = f", unless the {' or the '.join(above)} forbids it" if above else ""
+            share = f"at least {self.accept_at_least:g} of the population"
+            lines.append(f"Floor: {share} is accepted, with the same delta{yields}.")
+        if self.quota is not None:
+            count, people = self.quota
+            lines.append(f"Quota: never more than {count:,} of each {people:,.6g} people.")
+        return lines
 
     def to_json(self) -> Json:
         """Return the plan as plain JSON, curves included.
@@ -501,16 +612,17 @@ class LaunchPlan(Shown):
         Returns
         -------
         dict
-            One entry per field, "outlook" and "assumptions".
+            One entry per field, and "assumptions".
         """
         return {
             **plain_fields(self),
             "prices": {"false_accept": self.prices[0], "false_reject": self.prices[1]},
-            "outlook": list(self.outlook),
             "assumptions": list(ASSUMPTIONS),
         }
 
 
+ALONG = (0.01, 0.05, 0.15, 0.5, 1.0)
+"""The parts of the horizon at which `over_time` looks, besides the first 100 people."""
 ASSUMPTIONS = (
     "a plan is an expectation, not a certificate: it is as good as the numbers it was given",
     "people arrive independently from one population that does not change",

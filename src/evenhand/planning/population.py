@@ -22,13 +22,16 @@ from typing import TypeVar, cast
 import numpy as np
 import scipy
 
+from evenhand.algorithms.certified.candidates import require_readable
+from evenhand.algorithms.certified.quota import Quota
 from evenhand.algorithms.certified.step import CUTS, FIRST_ROUNDS
 from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass, Json, Rate
 from evenhand.environments import Discrete, Replay
-from evenhand.environments.population import ZERO_ONE
+from evenhand.environments.population import ZERO_ONE, loss_on
 from evenhand.errors import InvalidInput
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.faircsc import FairCSC, bind_fair
+from evenhand.fairness import GapConstraints
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
@@ -44,8 +47,8 @@ THRESHOLD_RULES = 100
 people.
 """
 MOST_PLAYED = 5e7
-"""Rules times distinct people up to which the lives of a plan are played on the table itself (some
-seconds a life); above, by the counts of its kinds of people.
+"""Rules times distinct people up to which the runs of a plan are played on the table itself (some
+seconds a run); above, by the counts of its kinds of people.
 """
 MOST_CONTEXTS = 4_000
 """Kinds of people above which fewer of the rules that spread evenly over the class are kept."""
@@ -63,7 +66,9 @@ too late (decision 0011)."""
 
 @dataclass(frozen=True)
 class LaunchTerms:
-    """What is promised and what errors cost: the limit, delta, T, the rates and the prices."""
+    """What is guaranteed and what errors cost: the limit, delta, T, the rates, the prices, and who
+    may be accepted. quota: with people as its unit of time, as in simulations.
+    """
 
     limit: float
     delta: float
@@ -72,11 +77,24 @@ class LaunchTerms:
     prices: Prices = ZERO_ONE
     audit_budget: float | None = None
     accept_at_most: float | None = None
+    accept_at_least: float | None = None
+    quota: Quota | None = None
 
     @property
     def most(self) -> float:
-        """The largest share of the people that may be accepted."""
-        return 1.0 if self.accept_at_most is None else self.accept_at_most
+        """The largest share of the people that may be accepted, in the long run."""
+        cap = 1.0 if self.accept_at_most is None else self.accept_at_most
+        return cap if self.quota is None else min(cap, self.quota.count / self.quota.period)
+
+    @property
+    def least(self) -> float:
+        """The smallest share; a quota outranks it."""
+        return 0.0 if self.accept_at_least is None else min(self.accept_at_least, self.most)
+
+    @property
+    def shares(self) -> tuple[float, float] | None:
+        """The smallest and the largest share; None where every share is permitted."""
+        return None if (self.least, self.most) == (0.0, 1.0) else (self.least, self.most)
 
 
 class KindsOfPeople(Discrete):
@@ -85,7 +103,7 @@ class KindsOfPeople(Discrete):
 
     The certified learner foretells outcomes from the features. If it saw the number alone, it would
     learn far less than it will from the columns, and the plan would be too pessimistic (Adult at
-    20,000 people: a saving of -50 instead of 435; lives on the table itself save 474).
+    20,000 people: a saving of -50 instead of 435; runs on the table itself save 474).
     """
 
     def __init__(
@@ -102,7 +120,7 @@ class KindsOfPeople(Discrete):
 
 @dataclass(frozen=True, eq=False)
 class TableItself:
-    """A table whose people come again, and the class that will be launched: a life on them is the
+    """A table whose people come again, and the class that will be launched: a run on them is the
     launch itself, but for the people.
     """
 
@@ -110,13 +128,60 @@ class TableItself:
     hypotheses: HypothesisClass
     group_use: GroupUse
     rules: int
-    """With how many rules a life starts."""
+    """With how many rules a run starts."""
     share: float = 1.0
     """Of delta: below 1 where more rules than that are to be paid for."""
+    candidates: tuple[Hypothesis, ...] = ()
+    """The incumbent's rules, members from the first round on."""
 
     def affordable(self, horizon: int) -> bool:
-        """Whether lives are short and rules few enough to play them person by person."""
+        """Whether runs are short and rules few enough to play them person by person."""
         return self.rules * min(horizon, len(self.people.population_sample())) <= MOST_PLAYED
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """What a rule of today does on the table: the share that it accepts, what it costs per person,
+    and its largest |gap|.
+
+    Parameters
+    ----------
+    rule : str
+        The rule in words.
+    accepted : float
+        The share of the people whom it accepts.
+    cost : float
+        What it costs per person.
+    gap : float
+        Its largest |gap| between two groups, over all rates of the plan.
+
+    Examples
+    --------
+    >>> Incumbent("accept if score >= 600", 0.31, 0.2, 0.07).describe(0.05)
+    'accept if score >= 600: accepts 31%, costs 0.2 a person, gap 0.070 (above the limit)'
+    """
+
+    rule: str
+    accepted: float
+    cost: float
+    gap: float
+
+    def describe(self, limit: float) -> str:
+        """Write the figures as text.
+
+        Parameters
+        ----------
+        limit : float
+            The limit of the plan.
+
+        Returns
+        -------
+        str
+            One line.
+        """
+        stands = "above the limit" if self.gap > limit + 1e-9 else "within the limit"
+        figures = f"accepts {self.accepted:.0%}, costs {self.cost:.3g} a person"
+        return f"{self.rule}: {figures}, gap {self.gap:.3f} ({stands})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +190,7 @@ class PlannedPopulation:
 
     fitted: whether the rules will be fitted. reachable: which rules of the population a learner can
     have, None for all; the others are there for the best policy alone. table: the table itself,
-    where lives may be played on it.
+    where runs may be played on it. incumbent: what the incumbent's rules do on it.
     """
 
     world: Discrete
@@ -134,6 +199,7 @@ class PlannedPopulation:
     fitted: bool = False
     reachable: BoolArray | None = None
     table: TableItself | None = None
+    incumbent: tuple["Incumbent", ...] = ()
 
     @cached_property
     def learnable(self) -> FiniteClass:
@@ -259,19 +325,36 @@ def from_table(
     group_use: GroupUse,
     rules: int | None,
     terms: LaunchTerms,
+    candidates: tuple[Hypothesis, ...] = (),
 ) -> PlannedPopulation:
     """The table as a population, with all its rows. Fitted classes: thresholds on an out-of-fold
     score of the same kind of model. Where every group has a threshold of its own: the score in
-    bins.
+    bins. candidates: the incumbent's rules.
     """
     sample.require_two_groups()
     sample = _somebody(sample)
+    shown = sample.group if group_use == "decide" else None
+    require_readable(candidates, sample.features, shown)
+    # the rows may be replaced by scores below, so the incumbent is asked now
+    today = _decisions(candidates, sample, shown)
+    incumbent = tuple(
+        _incumbent(rule, decides, sample, terms)
+        for rule, decides in zip(candidates, today, strict=True)
+    )
     people = f"all {len(sample):,} rows"
     if sample.count is not None:
         people = f"{people} ({sample.weight.sum():,.6g} people)"
     fitted = False
     scored = isinstance(hypotheses, ScoreThresholds)
     if isinstance(hypotheses, ScoreThresholds) and (hypotheses.per_group or group_use == "decide"):
+        if candidates:
+            raise InvalidInput(
+                f"candidates has {len(candidates)} rules, and a plan with a threshold for each "
+                "group sees the score in bins",
+                requirement="each bin must be accepted or rejected as a whole",
+                hint="plan with another class, or without candidates.",
+                argument="candidates",
+            )
         world = _score_bins(sample, sample.features[:, hypotheses.column], "decide")
         size = paid_rules(rules, THRESHOLD_RULES, world)
         return PlannedPopulation(world, size, f"{people}, their score in bins")
@@ -288,6 +371,7 @@ def from_table(
             np.arange(len(sample)), sample.require_whole_counts("a score is fitted to people")
         )
         sample = LabelledSample(sample.features[each], sample.group[each], sample.label[each])
+        today = today[:, each]
         score = _out_of_fold(sample, hypotheses)[:, np.newaxis]
         sample = LabelledSample(score, sample.group, sample.label)
         fair = bind_fair(ScoreThresholds(), score, None, terms.rates, sample, terms.limit)
@@ -295,17 +379,44 @@ def from_table(
         first = _first_people(sample, hypotheses)
         size = first.totals(np.zeros((1, FIRST_ROUNDS))).shape[1]
         share = 1.0 if rules is None else min(1.0, size / rules)
-        table = TableItself(Replay(sample), hypotheses, group_use, size, share)
+        table = TableItself(Replay(sample), hypotheses, group_use, size, share, candidates)
         if isinstance(hypotheses, Stumps):
             cut = _cut(sample, first, size)
     most = FEW_RULES if fitted else THRESHOLD_RULES if scored else MOST_RULES
-    world, reachable = _rows(sample, fair, terms, most, cut)
+    planned = ScoreThresholds() if fitted else hypotheses
+    world, reachable = _rows(sample, fair, planned, terms, most, cut, _different(today))
     paid = paid_rules(rules, size, world)
     source = people
     if table is None or not table.affordable(terms.horizon):
         people = f"{people}, an out-of-fold score" if fitted else people
         source = f"{people}, {len(world):,} kinds of people, {len(world.accepts)} rules"
-    return PlannedPopulation(world, paid, source, fitted, reachable, table)
+    return PlannedPopulation(world, paid, source, fitted, reachable, table, incumbent)
+
+
+def _decisions(
+    rules: Sequence[Hypothesis], sample: LabelledSample, group: GroupArray | None
+) -> BoolArray:
+    """(rules, rows): whom each rule accepts."""
+    table = np.array([rule.accepts(sample.features, group) for rule in rules], dtype=bool)
+    return table.reshape(len(rules), len(sample))
+
+
+def _different(table: BoolArray) -> BoolArray:
+    """Without the rules that accept everybody or nobody."""
+    return np.asarray(table[table.any(axis=1) & ~table.all(axis=1)])
+
+
+def _incumbent(
+    rule: Hypothesis, accepts: BoolArray, sample: LabelledSample, terms: LaunchTerms
+) -> Incumbent:
+    weight = sample.weight / sample.weight.sum()
+    decided = accepts.astype(np.float64)
+    gaps = GapConstraints.on(terms.rates, sample).gaps(decided)
+    people = LabelledSample(sample.features, sample.group, sample.label, weight)
+    cost = loss_on(people, decided, terms.prices)
+    return Incumbent(
+        rule.describe(), float(weight @ decided), cost, float(np.abs(gaps).max(initial=0.0))
+    )
 
 
 def _somebody(sample: LabelledSample) -> LabelledSample:
@@ -373,7 +484,13 @@ def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) 
 
 
 def _rows(
-    sample: LabelledSample, fair: FairCSC, terms: LaunchTerms, most: int, cut: LabelledSample | None
+    sample: LabelledSample,
+    fair: FairCSC,
+    hypotheses: HypothesisClass,
+    terms: LaunchTerms,
+    most: int,
+    cut: LabelledSample | None,
+    today: BoolArray,
 ) -> tuple[Discrete, BoolArray | None]:
     """All rows; those that no rule of the plan tells apart are one kind of people. And which of its
     rules a learner can have.
@@ -382,16 +499,17 @@ def _rows(
     for, and without a limit, so that the best policy is that of `solve`; and as many others, evenly
     spread over the class and at most `most`, as leave at most MOST_CONTEXTS kinds of people. With
     `cut`, a learner has only what tells the rows of `cut` apart, and the cheapest rules of that.
+    today (rules, rows): whom the incumbent's rules accept; a learner has them in any case.
     """
     codes = _codes(sample)
     size = _size(fair, len(sample))
-    best = _cheapest(sample, fair, terms) if size > most else []
+    best = _cheapest(sample, fair, hypotheses, terms) if size > most else []
     known = _answers(best, sample)
     seen = sample
     if cut is not None and best:
         seen = cut
         fair = bind_fair(Stumps(), cut.features, None, terms.rates, cut, terms.limit)
-        best = _cheapest(cut, fair, terms)
+        best = _cheapest(cut, fair, Stumps(), terms)
         size = _size(fair, len(cut))
     bound = cast(Enumeration, fair.oracle)
     spread = min(size, 4 if best else most)
@@ -399,7 +517,7 @@ def _rows(
     while True:  # more rules, while the kinds are not too many
         members = np.unique(np.linspace(0, size - 1, spread).astype(int))
         rules = [*best, *(bound.hypothesis(int(member)) for member in members)]
-        kinds = _Kinds.of(codes, known, _answers(rules, seen))
+        kinds = _Kinds.of(codes, known, np.concatenate([_answers(rules, seen), today]))
         if found is not None and len(kinds.first) > MOST_CONTEXTS:
             break
         found = kinds
@@ -429,9 +547,18 @@ def _size(fair: FairCSC, rows: int) -> int:
     return int(cast(Enumeration, fair.oracle).totals(np.zeros((1, rows))).shape[1])
 
 
-def _cheapest(sample: LabelledSample, fair: FairCSC, terms: LaunchTerms) -> list[Hypothesis]:
-    """The rules of the cheapest policies within limits around the one that is planned for."""
+def _cheapest(
+    sample: LabelledSample, fair: FairCSC, hypotheses: HypothesisClass, terms: LaunchTerms
+) -> list[Hypothesis]:
+    """The rules of the cheapest policies within limits around the one that is planned for, each of
+    which accepts a permitted share. fair: of the class `hypotheses`, bound to the sample.
+    """
     limits = sorted({min(1.0, multiple * terms.limit) for multiple in FRONTIER} | {1.0})
+    if terms.shares is not None:
+        world = Replay(sample, hypotheses=hypotheses)
+        within = (terms.rates, terms.prices, terms.most, terms.least)
+        found = [world.optimum_within(limit, *within)[1] for limit in limits]
+        return [rule for policy in found for rule in policy.hypotheses]
     problem = terms.prices.problem(sample.features, sample.group, sample.label, sample.count)
     solved = fair.solve_at(limits, problem.acceptance_cost)
     return [rule for solution in solved for rule in solution.policy.hypotheses]
@@ -439,9 +566,7 @@ def _cheapest(sample: LabelledSample, fair: FairCSC, terms: LaunchTerms) -> list
 
 def _answers(rules: Sequence[Hypothesis], sample: LabelledSample) -> BoolArray:
     """(rules, rows): whom each rule accepts, but for those that accept everybody or nobody."""
-    table = np.array([rule.accepts(sample.features, None) for rule in rules], dtype=bool)
-    table = table.reshape(len(rules), len(sample))
-    return np.asarray(table[table.any(axis=1) & ~table.all(axis=1)])
+    return _different(_decisions(rules, sample, None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -529,7 +654,7 @@ def _cuts(bins: int, cuts: int) -> BoolArray:
 
 
 def paid_rules(rules: int | None, default: int, world: Discrete) -> int:
-    """The size of the class that the promise must hold for, at least that of the simulated one."""
+    """The size of the class that the guarantee holds for, at least that of the simulated one."""
     if rules is not None and rules < 1:
         raise InvalidInput(
             f"rules is {rules}; a class has at least one rule besides the constants."

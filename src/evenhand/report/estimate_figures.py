@@ -1,6 +1,6 @@
 """Figures of what is estimated and not known: a launch plan, and the evaluation of a log.
 
-A plan: when weight is certified, what each way to decide costs, and how many people are audited.
+A plan: when weight is certified, what each way to decide costs, and who is accepted.
 An evaluation: each gap along the rows of the log, with its interval and the limit, and the cost.
 """
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PANEL = (5.3, 3.9)
 LEARNED = drawing.LOOKS["certified"]
+AUDITED = drawing.Look(drawing.INK, drawing.INK, width=2.0)
 WARNING: drawing.DrawOptions = {
     "xycoords": "axes fraction",
     "va": "top",
@@ -33,7 +34,7 @@ WARNING: drawing.DrawOptions = {
 
 
 def plan_figure(plan: LaunchPlan) -> "Figure":
-    """Draw a launch plan: the certified weight, the cost of each way to decide, and the audits.
+    """Draw a launch plan: the certified weight, what each way to decide costs, who is accepted.
 
     Parameters
     ----------
@@ -53,12 +54,12 @@ def plan_figure(plan: LaunchPlan) -> "Figure":
     ...     separation=1.5, horizon=500, lives=1,
     ... )
     >>> [axes.get_title(loc="left") for axes in plan_figure(plan).axes][1:]
-    ['What each way to decide costs', 'Accepted by the audit coin']
+    ['What each way to decide costs', 'Who is accepted']
     """
     drawn = {
         "Certified weight by round": draw_plan_weight,
         "Cost of each way to decide by round": draw_plan_cost,
-        "Share of people who are audited by round": draw_plan_audits,
+        "Shares of people who are accepted and audited by round": draw_plan_accepted,
     }
     panels = [drawing.Panel(partial(draw, plan=plan), label) for label, draw in drawn.items()]
     return drawing.draw_panels(panels, 3, PANEL)
@@ -78,8 +79,8 @@ def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
             written: drawing.DrawOptions = {"ha": "right", "fontsize": 9.5, "zorder": 7}
             text = f"{name}: {milestone.round:,}"
             drawing.write_at(axes, text, at, (-8, 6), color=drawing.INK, **written)
-    if plan.half.round is None and plan.forecast and plan.forecast[0].half is None:
-        lines = [words for text in plan.outlook for words in wrap(f"Forecast: {text}", 44)]
+    if plan.half.round is None and plan.full_weight > 0:
+        lines = wrap(f"half of the weight: {plan.half.describe()}", 44)
         axes.annotate("\n".join(lines), (0.03, 0.88), **WARNING)
     axes.set_title("How much of the learned policy is certified")
     axes.set_ylabel("share of its full weight")
@@ -113,18 +114,26 @@ def draw_plan_cost(axes: "Axes", plan: LaunchPlan) -> None:
         axes.annotate(text, (0.03, 0.96), **WARNING)
 
 
-def draw_plan_audits(axes: "Axes", plan: LaunchPlan) -> None:
-    """The share of people whom the audit coin accepts, and what all audits cost."""
+def draw_plan_accepted(axes: "Axes", plan: LaunchPlan) -> None:
+    """The share of people who are accepted, with the capacity; the part of the audit coin, and what
+    all audits cost.
+    """
     share_of_people(axes, plan)
-    curves = (plan.audit.mean, plan.audit.low, plan.audit.high)
-    drawing.draw_band(axes, plan.rounds, curves, drawing.Look(drawing.INK, drawing.INK, width=2.0))
-    axes.set(title="Accepted by the audit coin", ylabel="share of the people")
+    for curve, look in ((plan.accepted, LEARNED), (plan.audit, AUDITED)):
+        drawing.draw_band(axes, plan.rounds, (curve.mean, curve.low, curve.high), look)
+    ends = {"accepted": plan.accepted.mean[-1], "by the audit coin": plan.audit.mean[-1]}
+    looks = {"accepted": LEARNED, "by the audit coin": AUDITED}
+    drawing.label_line_ends(axes, {name: float(end) for name, end in ends.items()}, looks)
+    if plan.accept_at_most is not None:
+        axes.axhline(plan.accept_at_most, color=drawing.ALARM, linewidth=1.3, linestyle=(0, (4, 2)))
+    axes.set(title="Who is accepted", ylabel="share of the people")
     total = (
-        f"in all {plan.audited.mean:,.0f} people,\n{plan.audited_bad.mean:,.0f} of them bad:\n"
+        f"audited: {plan.audited.mean:,.0f} people,\n{plan.audited_bad.mean:,.0f} of them bad:\n"
         f"a bill of {plan.bill.mean:,.0f}"
     )
     corners = (((0.97, 0.95), "top", "right"), ((0.03, 0.05), "bottom", "left"))
-    corner, va, ha = corners[bool(plan.audit.mean[-1] > 0.5)]  # the one that the curve leaves free
+    # the corner that the curves leave free
+    corner, va, ha = corners[bool(max(plan.audit.mean[-1], plan.accepted.mean[-1]) > 0.5)]
     ink: drawing.DrawOptions = {"fontsize": 9.5, "color": drawing.INK}
     axes.annotate(total, corner, va=va, ha=ha, xycoords="axes fraction", **ink)
 

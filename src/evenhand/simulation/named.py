@@ -11,7 +11,16 @@ from typing import Any
 
 from evenhand import environments as worlds
 from evenhand import learners, rivals
-from evenhand.contracts import Environment, HypothesisClass, Json, Learner, Params, Rate
+from evenhand.algorithms.certified.quota import Quota
+from evenhand.contracts import (
+    Environment,
+    Hypothesis,
+    HypothesisClass,
+    Json,
+    Learner,
+    Params,
+    Rate,
+)
 from evenhand.errors import InvalidInput
 from evenhand.registry import Registry, summary
 from evenhand.words import Prices
@@ -40,6 +49,12 @@ class Setting:
         T, the number of rounds.
     prices : Prices, optional
         What errors cost; None leaves it to the learner.
+    accept_at_most, accept_at_least : float, optional
+        The largest and the smallest share of the people that every policy may accept.
+    quota : Quota, optional
+        How many people may be accepted in each period, with people as its unit of time.
+    candidates : tuple of Hypothesis, optional
+        The incumbent's rules.
     """
 
     hypotheses: HypothesisClass
@@ -49,6 +64,14 @@ class Setting:
     delta: float
     horizon: int
     prices: Prices | None = None
+    accept_at_most: float | None = None
+    accept_at_least: float | None = None
+    quota: Quota | None = None
+    candidates: tuple[Hypothesis, ...] | None = None
+
+
+SHARED = ("accept_at_most", "accept_at_least", "quota", "candidates")
+"""The settings of `Setting` that not every learner can keep."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +193,11 @@ def _as_printed(
 
 
 _FINITE = ("stumps", "thresholds")
-_exploring = partial(Entry, needs=tuple(one.name for one in fields(Setting)), kinds=_FINITE)
+_exploring = partial(
+    Entry,
+    needs=tuple(one.name for one in fields(Setting) if one.name not in SHARED),
+    kinds=_FINITE,
+)
 """A learner that passes its settings on to the two-phase learner."""
 
 LEARNERS: Registry[Entry] = Registry(
@@ -380,9 +407,29 @@ def make_learner(text: str, setting: Setting) -> Learner:
     entry = LEARNERS[name]
     given = {name: getattr(setting, name) for name in entry.needs or ()}
     given = {name: value for name, value in given.items() if value is not None}
+    for asked in SHARED:
+        if getattr(setting, asked) is not None:
+            require_takes(name, asked)
     chosen = _parsed(entry, f"learner {name}", options)
-    made: Learner = entry.make(**given, **entry.fixed, **chosen)
+    made: Learner = entry.make(**{**given, **entry.fixed, **chosen})
     return made
+
+
+def takes(name: str, setting: str) -> bool:
+    """Whether a learner has a setting of `SHARED`."""
+    return setting in (LEARNERS[name].needs or ())
+
+
+def require_takes(name: str, setting: str) -> None:
+    """An error unless the learner has a setting of `SHARED`."""
+    if not takes(name, setting):
+        able = [known for known in LEARNERS if takes(known, setting)]
+        raise InvalidInput(
+            f"the learner {name!r} has no {setting}; it would accept whom it likes",
+            requirement=f"learners with {setting}: {', '.join(able)}",
+            hint="leave the learner out, or the setting.",
+            argument=setting,
+        )
 
 
 def require_playable(name: str, kind: str) -> None:

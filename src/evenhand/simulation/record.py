@@ -32,7 +32,7 @@ from evenhand.learners import (
 )
 from evenhand.policies import Mixture
 from evenhand.shown import Brief, plain_fields
-from evenhand.simulation.run import Run, RunFigures
+from evenhand.simulation.run import Run, RunFigures, permitted_shares
 from evenhand.words import BoolArray, FloatArray, IntArray, LabelledSample, Prices
 
 NO_GAIN = 1e-9
@@ -48,7 +48,8 @@ class RunRecord(RunFigures, Brief):
     seed, rounds, regret, gaps, losses, accepted, phases, optimum, oracle_calls, seconds
         As in `Run`.
     constant : float
-        The loss of the better constant: accepting or rejecting all applicants.
+        The loss of the better constant: accepting or rejecting all applicants, or a permitted
+        share of them by lot.
     guaranteed : bool
         Whether the learner's own bound covers the limit for every policy that it deployed.
     learned : array of float
@@ -220,7 +221,7 @@ def record(
         optimum=best,
         oracle_calls=run.oracle_calls,
         seconds=run.seconds,
-        constant=min(constant_costs(environment, learner.prices)),
+        constant=best_constant(environment, learner),
         guaranteed=guarantees(learner, limit),
         learned=np.array([learned_weight(policy) for policy in run.policies]),
         audit=np.array([audit_weight(policy) for policy in run.policies]),
@@ -340,6 +341,14 @@ def learned_weight(policy: Policy) -> float:
 def audit_weight(policy: Policy) -> float:
     """The weight of accepting all applicants; 0 for a policy that is no mixture."""
     return float(policy.weight_of(ACCEPT_ALL)) if isinstance(policy, Mixture) else 0.0
+
+
+def best_constant(environment: Environment, learner: Learner) -> float:
+    """The loss of the better constant that a learner may deploy: accepting or rejecting all
+    applicants, or the largest or the smallest share that is permitted, by lot.
+    """
+    accept, reject = constant_costs(environment, learner.prices)
+    return min(share * accept + (1.0 - share) * reject for share in permitted_shares(learner))
 
 
 def constant_costs(environment: Environment, prices: Prices) -> tuple[float, float]:

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
+from math import ceil, floor
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -226,7 +227,10 @@ def simulate(
     -----
     Pseudo-regret after T rounds is sum_t loss(pi_t) - T min loss(pi) over the mixtures pi with
     |gap(pi)| <= comparator_gap (section 2 of the paper), with true losses and gaps; for a learner
-    with a cap or a floor, over those that also accept a permitted share.
+    with a cap, a floor or a quota, over those that also accept a permitted share.
+
+    The clock counts people: the first one comes at time 0, the next one at time 1. So
+    `Quota(50, period=1000)` accepts at most 50 of each 1,000 people.
 
     Examples
     --------
@@ -265,8 +269,12 @@ def simulate(
                 accepted = play_counts(player, world, block, generator)
                 game.add(block, accepted, player.epoch.phase, player.policy)
             else:
+                quota = getattr(player, "quota", None)
+                at = None if quota is None else float(player.round)
+                if quota is not None:  # a call brings people of one period alone
+                    block = min(block, _left_of_period(player.round, quota.period))
                 people = world.draw(block, generator)
-                play_people(player, people.features, people.group, people.label)
+                play_people(player, people.features, people.group, people.label, at)
                 game.add_epochs(player, block)
         else:
             game.play_one_by_one(world.draw(min(PEOPLE_AT_ONCE, left), generator))
@@ -289,13 +297,41 @@ def play_counts(
     return int(counts.accepted.sum())
 
 
-def play_people(learner: Learner, features: FloatArray, group: GroupArray, label: IntArray) -> int:
+def _left_of_period(round: int, period: float) -> int:
+    """How many people from this one on come before the next period begins.
+
+    >>> _left_of_period(0, 10.0), _left_of_period(7, 10.0), _left_of_period(2, 2.5)
+    (10, 3, 1)
+    """
+    return max(ceil((floor(round / period) + 1) * period) - round, 1)
+
+
+def play_people(
+    learner: Learner,
+    features: FloatArray,
+    group: GroupArray,
+    label: IntArray,
+    at: float | None = None,
+) -> int:
     """Decide about people, and report the labels of the accepted; the number of people accepted."""
-    decisions = learner.decide(features, group)
+    when: dict[str, Any] = {} if at is None else {"at": at}
+    decisions = learner.decide(features, group, **when)
     accepted = np.flatnonzero(decisions.accept)
     if len(accepted):
-        learner.observe(decisions.first_round + accepted, label[accepted])
+        learner.observe(decisions.first_round + accepted, label[accepted], **when)
     return len(accepted)
+
+
+def permitted_shares(learner: Learner) -> tuple[float, float]:
+    """Between which shares of the people a learner accepts in the long run: its floor, and its cap
+    or what its quota spreads over a period; a quota outranks the floor.
+    """
+    most = float(getattr(learner, "accept_at_most", 1.0))
+    least = float(getattr(learner, "accept_at_least", 0.0))
+    quota = getattr(learner, "quota", None)
+    if quota is not None:  # a person comes in each unit of time
+        most = min(most, quota.count / quota.period)
+    return min(least, most), most
 
 
 class _RunUnderWay(Generic[Played]):
@@ -370,13 +406,12 @@ class _RunUnderWay(Generic[Played]):
         )
 
     def _optimum(self, comparator_gap: float) -> float:
-        """The loss of the best policy that the learner may deploy: one within its cap and floor,
-        where the class can be enumerated.
+        """The loss of the best policy that the learner may deploy: one within its cap, floor and
+        quota, where the class can be enumerated.
         """
         learner = self.learner
         rates = tuple(learner.rates)
-        most = float(getattr(learner, "accept_at_most", 1.0))
-        least = float(getattr(learner, "accept_at_least", 0.0))
+        least, most = permitted_shares(learner)
         optimum = getattr(self.world, "optimum_within", None)
         if optimum is None or (most == 1.0 and least == 0.0):
             return float(self.world.optimum(comparator_gap, rates, learner.prices)[0])

@@ -14,16 +14,24 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
+from evenhand.algorithms.certified.quota import Quota
 from evenhand.canonical import canonical
-from evenhand.contracts import Json, Learner
+from evenhand.contracts import Hypothesis, Json, Learner
 from evenhand.environments import Replay
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
 from evenhand.hypotheses.named import CLASSES
 from evenhand.shown import Brief
 from evenhand.simulation.comparison import Comparison, runs_by_learner
-from evenhand.simulation.named import LEARNERS, Setting, make_learner, require_playable
+from evenhand.simulation.named import (
+    LEARNERS,
+    SHARED,
+    Setting,
+    make_learner,
+    require_playable,
+)
 from evenhand.simulation.record import RunRecord
+from evenhand.simulation.run import permitted_shares
 from evenhand.simulation.sweep import (
     JOURNAL,
     Journal,
@@ -110,12 +118,19 @@ def population(source: Source, kind: str) -> Replay:
 
 
 def population_with_optimum(
-    source: Source, kind: str, limit: float, rate: str, prices: Prices, optimum: Optimum
+    source: Source,
+    kind: str,
+    limit: float,
+    rate: str,
+    prices: Prices,
+    optimum: Optimum,
+    shares: tuple[float, float] | None = None,
 ) -> Replay:
     """The same with its optimum known, so that no run searches for it again."""
     world = population(source, kind)
     if optimum.policy is not None:
-        world.know_optimum(limit, RATES[rate], prices, optimum.loss, optimum.policy)
+        known = (optimum.loss, optimum.policy)
+        world.know_optimum(limit, RATES[rate], prices, *known, shares=shares)
     return world
 
 
@@ -148,6 +163,12 @@ class StudyPlan:
         What the errors cost.
     first_seed : int
         The seed of the first run for each learner, table and limit.
+    accept_at_most, accept_at_least : float, optional
+        The largest and the smallest share of the people that every policy may accept.
+    quota : Quota, optional
+        How many people may be accepted in each period, with people as its unit of time.
+    candidates : tuple of Hypothesis, optional
+        The incumbent's rules; the tables then have the same columns.
 
     Examples
     --------
@@ -167,6 +188,10 @@ class StudyPlan:
     false_accept: float = 1.0
     false_reject: float = 1.0
     first_seed: int = 0
+    accept_at_most: float | None = None
+    accept_at_least: float | None = None
+    quota: Quota | None = None
+    candidates: tuple[Hypothesis, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in self.learners:
@@ -190,6 +215,32 @@ class StudyPlan:
         CLASSES[self.kind]  # InvalidInput if there is none
         for name in self.learners:
             require_playable(name, self.kind)
+        for limit in self.limits:
+            self.made_learners(limit)  # InvalidInput if a learner cannot keep these settings
+
+    @property
+    def shared(self) -> Json:
+        """Cap, floor, quota and candidates: those that are given."""
+        named = {name: getattr(self, name) for name in SHARED}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def shares(self, limit: float) -> tuple[float, float] | None:
+        """Return between which shares the policies of a run may accept.
+
+        Parameters
+        ----------
+        limit : float
+            A limit of the study.
+
+        Returns
+        -------
+        (float, float) or None
+            The smallest and the largest one; None where every share is permitted.
+        """
+        if not self.shared:
+            return None
+        found = permitted_shares(next(iter(self.made_learners(limit).values())))
+        return None if found == (0.0, 1.0) else found
 
     @property
     def size(self) -> int:
@@ -226,6 +277,7 @@ class StudyPlan:
                 rate=RATES[self.rate],
                 prices=self.prices,
                 key=_key({"optimum": self._question(source, limit)}),
+                shares=self.shares(limit),
             )
             for source, limit in self.questions
         ]
@@ -253,6 +305,7 @@ class StudyPlan:
                 self.rate,
                 self.prices,
                 optimum,
+                self.shares(limit),
             )
             for name, learner in self.made_learners(limit).items():
                 tasks += [
@@ -291,6 +344,7 @@ class StudyPlan:
             delta=self.delta,
             horizon=self.rounds,
             prices=self.prices,
+            **self.shared,
         )
         return {name: make_learner(name, setting) for name in self.learners}
 
@@ -330,7 +384,17 @@ class StudyPlan:
             "class": self.kind,
             "false_accept": self.false_accept,
             "false_reject": self.false_reject,
+            **{name: _plain(value) for name, value in self.shared.items()},
         }
+
+
+def _plain(setting: object) -> object:
+    """A cap, a floor, a quota or candidates as plain values."""
+    if isinstance(setting, Quota):
+        return [setting.count, setting.period]
+    if isinstance(setting, tuple):
+        return [rule.to_json() for rule in setting]
+    return setting
 
 
 def _key(named: Json) -> str:

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import IO, Any, Protocol, TypeVar
 
 from evenhand.contracts import Environment, Json, Learner, Params, Policy, Rate
+from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput, NotSerialisable, install_hint
 from evenhand.hypotheses import policy_from_json
 from evenhand.policies import Mixture
@@ -196,6 +197,8 @@ class OptimumTask:
         What errors cost.
     key : str
         The name of the optimum in a journal.
+    shares : (float, float), optional
+        The smallest and the largest share of the people that the policy may accept.
     """
 
     population: Population
@@ -203,6 +206,7 @@ class OptimumTask:
     rate: Rate
     prices: Prices
     key: str = ""
+    shares: tuple[float, float] | None = None
 
     def result(self) -> Optimum:
         """Find the policy.
@@ -213,7 +217,16 @@ class OptimumTask:
             The policy and its loss.
         """
         world = _made(self.population)
-        loss, policy = world.optimum(self.limit, (self.rate,), self.prices)
+        if self.shares is None:
+            loss, policy = world.optimum(self.limit, (self.rate,), self.prices)
+        elif isinstance(world, TablePopulation):
+            least, most = self.shares
+            loss, policy = world.optimum_within(self.limit, self.rate, self.prices, most, least)
+        else:
+            raise InvalidInput(
+                f"{type(world).__name__} does not know its best policy within a cap.",
+                hint="use a population that is a table.",
+            )
         return Optimum(float(loss), policy if isinstance(policy, Mixture) else None)
 
     def from_json(self, document: Params) -> Optimum:

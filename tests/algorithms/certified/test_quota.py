@@ -83,7 +83,7 @@ def test_the_quota_outranks_the_floor():
     learner = certified(quota=Quota(5, period=1.0, people=500), accept_at_least=0.3)
     accept, period = played(learner, 1500, 50, 500)
     assert np.bincount(period, weights=accept).max() <= 5
-    assert "suspended" in learner.certificate.claim
+    assert "suspended: the quota outranks it" in learner.certificate.claim
 
 
 def test_it_is_stored(tmp_path):

@@ -28,8 +28,6 @@ from evenhand.words import Group
 Key = TypeVar("Key")
 ROUNDING = 1e-9
 """How far a solver's rounding may carry a mixture beyond the limit."""
-FLOOR_YIELDS = "the audit budget or the quota outranks it"
-"""Why a policy may accept fewer people than the floor says."""
 MOST_NAMED = 20
 """So many values outside of the certificate are named in a note."""
 
@@ -108,8 +106,15 @@ def _shares(state: CertifiedState, policy: Mixture, accepted: ShareEnds | None) 
         "accept_at_most": guarantee.accept_at_most,
         "accept_at_least": guarantee.accept_at_least,
         "accepted": (low, high),
-        "floor_suspended": FLOOR_YIELDS if below else None,
+        "floor_suspended": _outranking(guarantee) if below else None,
     }
+
+
+def _outranking(guarantee: Guarantee) -> str:
+    """Why a policy may accept fewer people than the floor says."""
+    above = {"the audit budget": guarantee.budgeted, "the quota": guarantee.has_quota}
+    names = [name for name, given in above.items() if given]
+    return f"{' or '.join(names)} outranks it"
 
 
 def certify(state: CertifiedState, policy: Mixture, valid_until: int) -> Certificate:
