@@ -427,7 +427,10 @@ class Rounds:
 
     def groups_of(self, rows: slice | IntArray | BoolArray) -> GroupArray:
         """The groups of some rows: texts or numbers where all are known, else objects."""
-        codes: IntArray = self["group"][rows]
+        return self.group_values(self["group"][rows])
+
+    def group_values(self, codes: IntArray) -> GroupArray:
+        """The groups with these codes."""
         known = self._groups
         if len(codes) and (codes >= 0).all():
             kinds = {type(value) for value in known}
@@ -816,6 +819,7 @@ class Rounds:
             if group is not None and round >= closed and self["group"][row] == UNKNOWN:
                 self["group"][row] = self._code_of(group)
                 self["group_late"][row] = True
+                self._forget_derived()
 
     def check_group(self, rounds: IntArray, groups: GroupArray) -> None:
         """ProtocolError if a group contradicts the one that is known; None contradicts nothing."""
@@ -957,12 +961,10 @@ class Rounds:
         accept = self["accept"][rows]
         acceptance = self["acceptance"][rows]
         audit = self["audit"][rows]
-        overruled = self["overruled"][rows]
-        erased = self["erased"][rows]
         settled = self["settled"][rows]
         group = self.groups_of(rows)
         label = self._label_at_closing(rows)
-        here = ~erased
+        here = ~self["erased"][rows]
         features = self.features[rows]
         if not here.all():
             features = features[here]
@@ -973,10 +975,10 @@ class Rounds:
             return _summed(contexts.index, which[here], size)
 
         kinds = {"positive": label == 1, "negative": label == -1, "unresolved": label == 0}
+        counted: dict[str, Any] = {name: total(accept & mask) for name, mask in kinds.items()}
+        counted |= {f"audited_{name}": total(audit & mask) for name, mask in kinds.items()}
         categories = [settled == 1, settled == -1, settled == 0]
         shown = np.flatnonzero(here)[contexts.first]
-        gone = np.flatnonzero(erased)
-        chances, which = np.unique(acceptance[gone], return_inverse=True)
         return Counts(
             epoch=int(self["epoch"][rows][0]),
             first=first,
@@ -986,19 +988,57 @@ class Rounds:
             group=group[shown],
             acceptance=acceptance[shown],
             rejected=total(~accept),
-            **{name: total(accept & mask) for name, mask in kinds.items()},
-            **{f"audited_{name}": total(audit & mask) for name, mask in kinds.items()},
+            **counted,
             settled=np.stack([total(accept & mask) for mask in categories]),
             settled_audited=np.stack([total(audit & mask) for mask in categories]),
-            lost_acceptance=chances,
-            lost_accepted=_summed(which, accept[gone], len(chances)),
-            lost_rejected=_summed(which, ~accept[gone], len(chances)),
-            lost_audited=float(audit[gone].sum()),
-            overruled=_by_group(group, accept, overruled & here),
-            late_groups=_by_group(group, accept, self["group_late"][rows] & here),
+            **self.marked(first, stop),
         )
 
-    def _label_at_closing(self, rows: slice) -> Column:
+    def marked(self, first: int, stop: int) -> dict[str, Any]:
+        """The people of these rounds to whom something happened after the coin: the fields
+        `lost_...`, `overruled` and `late_groups` of `Counts`.
+        """
+        rows = self._rows_from(first, stop)
+        gone = np.arange(rows.start, rows.stop)[self["erased"][rows]]
+        accept = self["accept"][gone]
+        chances, which = np.unique(self["acceptance"][gone], return_inverse=True)
+        return {
+            "lost_acceptance": chances,
+            "lost_accepted": _summed(which, accept, len(chances)),
+            "lost_rejected": _summed(which, ~accept, len(chances)),
+            "lost_audited": float(self["audit"][gone].sum()),
+            "overruled": self._by_group(rows, "overruled"),
+            "late_groups": self._by_group(rows, "group_late"),
+        }
+
+    def _by_group(self, rows: slice, mark: str) -> GroupCounts:
+        """People with a mark who were not erased."""
+        here = np.arange(rows.start, rows.stop)[self[mark][rows] & ~self["erased"][rows]]
+        counts: GroupCounts = {}
+        drawn = self["accept"][here].tolist()
+        for key in zip(self.groups_of(here).tolist(), drawn, strict=True):
+            counts[key] = counts.get(key, 0.0) + 1.0
+        return counts
+
+    def is_aggregated(self, first: int) -> bool:
+        """Whether the rounds from this one on were decided in aggregate."""
+        place = bisect_left(self.counted, first, key=_first_round)
+        return place < len(self.counted) and self.counted[place].first == first
+
+    def rows_of(self, rounds: IntArray) -> IntArray:
+        """The row of each of these rounds, which were decided one by one."""
+        return np.asarray(np.searchsorted(self["round"], rounds)) if self.counted else rounds
+
+    def outcomes(self, rounds: IntArray) -> IntArray:
+        """What a certificate may see of these rounds now: 0 rejected, 1 good, 2 bad, 3 accepted
+        without a label.
+        """
+        rows = self.rows_of(rounds)
+        label = self._label_at_closing(rows)
+        accepted = np.where(label == 0, 3, np.where(label == 1, 1, 2))
+        return np.where(self["accept"][rows], accepted, 0)
+
+    def _label_at_closing(self, rows: slice | IntArray) -> Column:
         """The labels that a certificate may see: 0 where a human overruled, and where the label
         came after the cohort had closed.
         """
@@ -1318,10 +1358,3 @@ def _bill_of(counts: Counts) -> int:
 
 def _summed(place: IntArray, of: BoolArray | FloatArray, size: int) -> FloatArray:
     return np.bincount(place, weights=of, minlength=size).astype(np.float64, copy=False)
-
-
-def _by_group(group: GroupArray, accept: BoolArray, which: BoolArray) -> GroupCounts:
-    counts: GroupCounts = {}
-    for value, drawn in zip(group[which].tolist(), accept[which].tolist(), strict=True):
-        counts[value, drawn] = counts.get((value, drawn), 0.0) + 1.0
-    return counts

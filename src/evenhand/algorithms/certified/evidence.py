@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from evenhand.algorithms.certified.tally import TalliedCohort
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.fairness.rates import Rate
 from evenhand.rounds import Counts, GroupCounts, Rounds, Span
@@ -64,7 +65,13 @@ class Evidence:
     negatives: float = 0.0
     unresolved: float = 0.0
 
-    def add(self, cohort: Counts, groups: tuple[Group, ...] | None, *, judged: bool) -> "Evidence":
+    def add(
+        self,
+        cohort: Counts | TalliedCohort,
+        groups: tuple[Group, ...] | None,
+        *,
+        judged: bool,
+    ) -> "Evidence":
         """The counts with a closed cohort.
 
         groups: those of the certificate, None before they are fixed; judged: whether the intervals

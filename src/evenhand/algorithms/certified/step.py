@@ -18,7 +18,7 @@ ends where it ends, and the next one has the same policy; cuts are values of exa
 arrivals. So a call of decide() may bring one person or thousands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from math import ceil, floor, inf, isfinite, log
@@ -52,6 +52,7 @@ from evenhand.algorithms.certified.nominate import PredictedOutcomes, due, nomin
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.algorithms.certified.state import CertifiedState, GapEnds, Guarantee, PlannedEpoch
+from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, TalliedCohort
 from evenhand.algorithms.settings import (
     as_groups,
     require_choice,
@@ -155,13 +156,15 @@ class Certified:
         if state.alarms:
             return self._suspend(state, rounds)
         if not rounds.epoch_is_over or state.frozen is not None:
+            if state.frozen is None:
+                self._count_open(state, rounds, now)
             return state, self._goes_on(state, rounds)
 
         # Every row is judged by the record that was written before its coin was tossed: p, m and
         # the bets are predictable, so each factor is one step of a martingale (Ville's inequality
         # gives the intervals). Nothing is fitted here, so nobody can choose the bets after seeing
         # the outcome.
-        cohorts = self._matured(state, rounds, now)
+        cohorts = list(self._matured(state, rounds, now))
         if not cohorts and not self._may_start(state, rounds):
             return self._again(state, rounds)
         for cohort in cohorts:
@@ -311,14 +314,40 @@ class Certified:
         groups = state.groups or ()
         return replace(state, drift=state.drift.feed(rounds, groups, now, self.maturity))
 
-    def _matured(self, state: CertifiedState, rounds: Rounds, now: float | None) -> list[Counts]:
+    def _count_open(self, state: CertifiedState, rounds: Rounds, now: float | None) -> OpenCohorts:
+        """Sums over the rounds that have matured and are not closed, with those since the last
+        look: all of them will close together. They stay in the table's memory, as what can be
+        counted anew from its rows.
+        """
+        process = state.process
+        members = () if process is None else process.members
+        cohorts: OpenCohorts | None
+        _, cohorts = rounds.so_far(OPEN)
+        if cohorts is None or cohorts.since != state.closed_to or cohorts.members != members:
+            cohorts = OpenCohorts(members, state.closed_to)
+        judged = {}
+        if isinstance(process, BettingProcess):
+            records = state.records.items()
+            judged = {
+                number: record.regression for number, record in records if record.bets is not None
+            }
+        stop = rounds.matured(now, self.maturity)
+        cohorts.feed(rounds, stop, judged, group_decides=state.guarantee.group_decides)
+        rounds.keep_so_far(OPEN, cohorts.fed_to, cohorts)
+        return cohorts
+
+    def _matured(
+        self, state: CertifiedState, rounds: Rounds, now: float | None
+    ) -> Iterator[Counts | TalliedCohort]:
         """The prefix of rounds whose window has passed, cut by epoch.
 
         A prefix, because closing whoever is ready would select people with quick labels.
         """
-        stop = rounds.matured(now, self.maturity)
-        spans = rounds.spans(state.closed_to, stop)
-        return [rounds.count(first, last) for _, first, last in spans]
+        cohorts = self._count_open(state, rounds, now)
+        for span in rounds.spans(state.closed_to, rounds.matured(now, self.maturity)):
+            _, first, stop = span
+            tally = cohorts.tallies.get(first)
+            yield rounds.count(first, stop) if tally is None else tally.closed(rounds, span)
 
     def _suspend(self, state: CertifiedState, rounds: Rounds) -> tuple[CertifiedState, Epoch]:
         """An assumption is broken: the fallback is deployed, and a new run begins with the next
@@ -908,7 +937,7 @@ class Certified:
 # closing a cohort
 
 
-def close(state: CertifiedState, cohort: Counts, rounds: Rounds) -> CertifiedState:
+def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds) -> CertifiedState:
     """Look at a closed cohort exactly once, by the record that opened its epoch: a second look
     with a newer record would not be predictable. A cohort without a record (all applicants were
     accepted, before intervals started) only counts towards the start.
@@ -939,27 +968,31 @@ def close(state: CertifiedState, cohort: Counts, rounds: Rounds) -> CertifiedSta
 
 
 def _counted_shares(
-    state: CertifiedState, cohort: Counts, record: EpochRecord
+    state: CertifiedState, cohort: Counts | TalliedCohort, record: EpochRecord
 ) -> tuple[AcceptedShares, AcceptedShares | None]:
     """The shares that rules accept, with a closed cohort: all its people count."""
     process, groups = state.running
     assert state.shares is not None
+    decide = state.guarantee.group_decides
     rounds = cohort.rounds
-    if not state.guarantee.group_decides:
-        accepts = process.table(cohort.features, None)[: record.rules]
-        return state.shares.update(accepts, rounds, cohort.lost), None
-    # rules see the group: what they say about a group that nobody has named is not known
+    # where rules see the group, what they say about one that nobody has named is not known
     codes = group_codes(cohort.group, groups)
-    inside = codes >= 0
-    accepts = process.table(cohort.features[inside], cohort.group[inside])[: record.rules]
+    inside = codes >= 0 if decide else np.ones(len(rounds), dtype=bool)
+    if isinstance(cohort, TalliedCohort):
+        accepted = cohort.chosen(inside)
+    else:
+        shown = cohort.group[inside] if decide else None
+        accepted = process.table(cohort.features[inside], shown) @ rounds[inside]
     doubtful = float(rounds[~inside].sum()) + cohort.lost
-    shares = state.shares.update(accepts, rounds[inside], doubtful)
-    if state.group_shares is None:
+    people = float(rounds[inside].sum())
+    shares = state.shares.update(accepted[: record.rules], people, doubtful)
+    if not decide or state.group_shares is None:
         return shares, None
     known = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
     own = codes[known] == np.arange(len(record.labelled))[:, np.newaxis]
     doubtful = float(rounds[~known].sum()) + cohort.lost
-    return shares, state.group_shares.update(own, rounds[known], doubtful)
+    people = float(rounds[known].sum())
+    return shares, state.group_shares.update(own @ rounds[known], people, doubtful)
 
 
 def _first_shares(
