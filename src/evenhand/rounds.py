@@ -401,9 +401,13 @@ class Rounds:
         """What the loss may learn from: rejected rounds, and accepted ones whose label has come;
         never an erased one.
         """
-        labelled = (self["label"] != 0) & ~self.label_discarded
-        rejected = ~(self["accept"] | self["erased"])
-        return np.asarray(labelled | rejected)
+        return self._resolved(slice(0, self._size))
+
+    def _resolved(self, rows: slice) -> BoolArray:
+        accept = self["accept"][rows]
+        erased = self["erased"][rows]
+        labelled = (self["label"][rows] != 0) & ~(erased | (self["overruled"][rows] & accept))
+        return np.asarray(labelled | ~(accept | erased))
 
     @property
     def label_discarded(self) -> BoolArray:
@@ -423,7 +427,7 @@ class Rounds:
         stop = min(stop, self.returned)
         rows = self._rows_from(0, stop)
         counted = sum(round(chunk.log.rounds) for chunk in self.counted if chunk.first < stop)
-        return int(self.resolved[rows].sum()) + counted
+        return int(self._resolved(rows).sum()) + counted
 
     def groups_of(self, rows: slice | IntArray | BoolArray) -> GroupArray:
         """The groups of some rows: texts or numbers where all are known, else objects."""
@@ -1046,7 +1050,7 @@ class Rounds:
         return np.where(silent, 0, self["label"][rows])
 
     def _resolved_at_closing(self, rows: slice) -> BoolArray:
-        return np.asarray(self.resolved[rows] & ~self["label_late"][rows])
+        return np.asarray(self._resolved(rows) & ~self["label_late"][rows])
 
     def _log_of(self, rows: slice, chosen: BoolArray) -> RoundLog:
         """The chosen rows, which must be resolved, as a log: with the group where it is known of
@@ -1087,26 +1091,31 @@ class Rounds:
         end = self.returned if stop is None else min(stop, self.returned)
         for epoch, first, last in self.spans(0, end):
             if epochs is None or epoch in epochs:
-                found.append(self._log_between(first, last, at_closing=False))
+                found.append(self._log_between(first, last))
         return _merged(found, with_group)
 
-    def closed_log(
-        self, spans: Sequence[Span], *, with_group: bool, before: bool
-    ) -> RoundLog | None:
-        """The same of closed cohorts, with what was known when they closed, and without rounds
-        that could not be accepted. `before`: with what was known before the first round.
+    def resolved_rows(self, first: int, stop: int) -> tuple[IntArray, IntArray, IntArray]:
+        """The rows of a closed cohort from which the loss may learn, by what was known when it
+        closed: rejected; accepted by the policy and labelled; accepted by the audit coin and
+        labelled. Rounds that could not be accepted are none of them.
         """
-        name = f"log {with_group} {before}"
-        whole, rest = self.remembered(name, spans)
-        found = [] if whole is None else [whole]
-        if whole is None and before:
-            found += [log for log, _ in self.before]
-        for _, first, stop in rest:
-            log = self._log_between(first, stop, at_closing=True)
-            found.append(log.where(log.acceptance > 0))
-        merged = _merged(found, with_group) if rest or whole is None else whole
-        self.remember(name, spans, merged)
-        return merged
+        rows = self._rows_from(first, stop)
+        accept = self["accept"][rows]
+        possible = (self["acceptance"][rows] > 0) & ~self["erased"][rows]
+        labelled = accept & possible & (self._label_at_closing(rows) != 0)
+        audit = self["audit"][rows]
+        kinds = (~accept & possible, labelled & ~audit, labelled & audit)
+        one, two, three = (rows.start + np.flatnonzero(kind) for kind in kinds)
+        return one, two, three
+
+    def log_of_rows(self, rows: IntArray) -> RoundLog:
+        """These rows, which must be resolved, in their order."""
+        if not len(rows):
+            return self._log_of(slice(0, 0), np.zeros(0, dtype=bool))
+        everybody = slice(int(rows[0]), int(rows[-1]) + 1)
+        chosen = np.zeros(everybody.stop - everybody.start, dtype=bool)
+        chosen[rows - rows[0]] = True
+        return self._log_of(everybody, chosen)
 
     def remembered(self, name: str, spans: Sequence[Span]) -> tuple[Any, Sequence[Span]]:
         """What was derived from the first of these cohorts, and the cohorts that are left."""
@@ -1136,7 +1145,7 @@ class Rounds:
         None if there is none.
         """
         found = [
-            self._log_between(start, end, at_closing=False)
+            self._log_between(start, end)
             for _, start, end in self.spans(first, min(stop, self.returned))
         ]
         parts = [log if with_group else log.without_group() for log in found if log.rounds > 0]
@@ -1145,17 +1154,16 @@ class Rounds:
     def logs(self) -> Iterator[tuple[int, RoundLog]]:
         """(epoch, log) of the resolved rounds of each epoch."""
         for epoch, first, stop in self.spans(0, self.returned):
-            log = self._log_between(first, stop, at_closing=False)
+            log = self._log_between(first, stop)
             if log.rounds > 0:
                 yield epoch, log
 
-    def _log_between(self, first: int, stop: int, *, at_closing: bool) -> RoundLog:
+    def _log_between(self, first: int, stop: int) -> RoundLog:
         place = bisect_left(self.counted, first, key=_first_round)
         if place < len(self.counted) and self.counted[place].first == first:
             return self.counted[place].log
         rows = self._rows_from(first, stop)
-        resolved = self._resolved_at_closing(rows) if at_closing else self.resolved[rows]
-        return self._log_of(rows, resolved)
+        return self._log_of(rows, self._resolved(rows))
 
     def audited_rounds(self, first: int, stop: int, groups: tuple[Group, ...]) -> IntArray | None:
         """The rounds between two rounds that the audit coin accepted, by arrival: of people of
@@ -1169,16 +1177,24 @@ class Rounds:
         counts = np.isin(self["group"][rows], codes) | self["erased"][rows]
         return np.asarray(self["round"][rows][self["audit"][rows] & counts])
 
-    def people(self, first: int, stop: int) -> tuple[FloatArray, GroupArray, FloatArray]:
-        """Features, group and weight of the people of these rounds who were not erased."""
+    def people(
+        self, first: int, stop: int, most: int | None = None
+    ) -> tuple[FloatArray, GroupArray, FloatArray]:
+        """Features, group and weight of the people of these rounds who were not erased; of more
+        than `most` every 2^k-th, with a weight of 2^k.
+        """
         for chunk in self.counted:
             if chunk.first == first:
                 return chunk.features, chunk.group, chunk.rounds
         rows = self._rows_from(first, stop)
         here = ~self["erased"][rows]
         places = np.arange(rows.start, rows.stop)[here]
-        features = self.features[rows] if here.all() else self.features[places]
-        return features, self.groups_of(places), np.ones(len(places))
+        step = 1
+        while most is not None and len(places) > step * most:
+            step *= 2
+        places = places[::step]
+        features = self.features[rows] if here.all() and step == 1 else self.features[places]
+        return features, self.groups_of(places), np.full(len(places), float(step))
 
     def arrivals(self, stop: int, without: Sequence[int] = ()) -> Arrivals:
         """The people of the rounds before `stop`; `without`: rounds whose label counts as missing

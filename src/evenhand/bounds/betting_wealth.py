@@ -32,7 +32,6 @@ with them.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,8 +110,8 @@ class AcceptedRounds(Brief):
     ...     rounds=np.array([[9, 0, 0, 0]]), by_slot=np.array([[[2, 3], [0, 0], [0, 0], [0, 0]]]),
     ...     ends=np.array([2, 2]), place=np.array([0, 1, 1]), below=np.array([False, False, True]),
     ... )
-    >>> counts.of(np.array([0]), 0).tolist()
-    [[5, 3, 6]]
+    >>> counts.weighted(np.ones((1, 4))).tolist()
+    [5.0, 3.0, 6.0]
     """
 
     rounds: IntArray
@@ -141,31 +140,40 @@ class AcceptedRounds(Brief):
             self.rounds[rows], self.by_slot[rows], self.ends, self.place, self.below
         )
 
-    @cached_property
-    def _above(self) -> IntArray:
-        """(rows, 4, slots): the suffix sums of each column."""
-        padded = np.pad(self.by_slot, ((0, 0), (0, 0), (0, 1)))
-        suffix = np.cumsum(padded[..., ::-1], axis=2, dtype=padded.dtype)[..., ::-1]
-        return np.asarray(suffix[..., :-1] - suffix[..., self.ends])
-
-    def of(self, rows: IntArray, outcome: int) -> IntArray:
-        """How many rounds of some rows each hypothesis accepts.
+    def of(
+        self, rows: IntArray, kinds: IntArray, kind_of: tuple[int, ...], starts: IntArray
+    ) -> FloatArray:
+        """How many rounds of some entries each hypothesis accepts.
 
         Parameters
         ----------
-        rows : array of int
-            The rows.
-        outcome : int
-            The outcome.
+        rows, kinds : array of int, shape (E,)
+            The row of each entry, and as which kind its rounds are seen.
+        kind_of : tuple of int
+            As which kind a round with each of the OUTCOMES is seen.
+        starts : array of int
+            Entries from one start to the next are added up.
 
         Returns
         -------
-        array of int, shape (rows, M)
+        array, shape (M, starts)
             Exact counts.
         """
-        accepted = self._above[rows, outcome][:, self.place]
-        rejected = self.rounds[rows, outcome][:, np.newaxis] - accepted
-        return np.asarray(np.where(self.below, rejected, accepted))
+        by_slot = np.zeros((len(rows), self.by_slot.shape[2]), dtype=self.by_slot.dtype)
+        everybody = np.zeros(len(rows))
+        for outcome, seen_as in enumerate(kind_of):
+            here = np.flatnonzero(kinds == seen_as)
+            by_slot[here] += self.by_slot[rows[here], outcome]
+            everybody[here] += self.rounds[rows[here], outcome]
+        if len(starts) < len(rows):
+            by_slot = np.add.reduceat(by_slot, starts, axis=0)
+            everybody = np.add.reduceat(everybody, starts)
+        suffix = np.zeros((by_slot.shape[1] + 1, len(starts)))
+        suffix[:-1] = by_slot.T
+        np.cumsum(suffix[::-1], axis=0, out=suffix[::-1])
+        accepted = (suffix[:-1] - suffix[self.ends])[self.place]
+        accepted[self.below] = everybody - accepted[self.below]
+        return np.asarray(accepted)
 
     def weighted(self, weight: FloatArray) -> FloatArray:
         """A weighted sum over the rounds that each hypothesis accepts.
@@ -466,9 +474,8 @@ class Entries:
                 counted = sparse.csr_array((count, (place, row)), shape=shape)
                 taken = np.ascontiguousarray((counted @ accepts.T.astype(np.float64)).T)
             else:
-                of_entry = _taken(cohort.taken, row[order], kind[order], rounds.kind_of)
-                taken = np.add.reduceat(of_entry, np.flatnonzero(first), axis=0).T
-                taken = np.ascontiguousarray(taken, dtype=np.float64)
+                groups_of_alike = np.flatnonzero(first)
+                taken = cohort.taken.of(row[order], kind[order], rounds.kind_of, groups_of_alike)
             total = np.bincount(place, weights=count, minlength=shape[0]).astype(np.float64)
             for at in range(0, shape[0], MOST_ENTRIES):
                 part = slice(at, at + MOST_ENTRIES)
@@ -524,19 +531,6 @@ class Entries:
         factors *= np.tile(float(accepts) - NODES[nodes], 2)
         factors += 1.0
         return np.asarray(np.log(factors, out=factors))
-
-
-def _taken(
-    accepted: AcceptedRounds, row: IntArray, kind: IntArray, kind_of: tuple[int, int, int, int]
-) -> IntArray:
-    """(entries, M): how many rounds of the row that are seen as the kind each hypothesis
-    accepts.
-    """
-    taken = np.zeros((len(row), len(accepted)), dtype=np.int64)
-    for outcome, seen_as in enumerate(kind_of):
-        here = np.flatnonzero(kind == seen_as)
-        taken[here] += accepted.of(row[here], outcome)
-    return taken
 
 
 def add_cohort(

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from evenhand import CertifiedLearner, ScoreThresholds, Stumps
-from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, RuleSlots, Tally
+from evenhand.algorithms.certified.rule_tables import RuleSlots
+from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, Tally
 from evenhand.estimation.outcomes import LogisticOutcome
 from evenhand.hypotheses import FiniteClass
 from evenhand.hypotheses.linear import LinearRule
@@ -153,6 +154,12 @@ def test_an_eraser_is_noticed_only_because_the_sums_are_forgotten(monkeypatch):
         assert_alike(lived("thresholds", changes), twin)
 
 
+def taken(closed, row, kind):
+    """How many rounds of one look and outcome each rule accepts."""
+    entry = (np.array([row]), np.array([kind]), (0, 1, 2, 3), np.array([0]))
+    return closed.accepted.of(*entry)[:, 0].tolist()
+
+
 def test_slots_count_whom_each_rule_accepts():
     """By hand: how many people each rule accepts, for every group, p, m and outcome."""
     rules = (
@@ -189,10 +196,10 @@ def test_slots_count_whom_each_rule_accepts():
             here = alike & (outcome == kind)
             assert closed.accepted.rounds[row, kind] == here.sum()
             by_hand = [rule.accepts(rows[here]).sum() for rule in rules]
-            assert closed.accepted.of(np.array([row]), kind)[0].tolist() == by_hand
+            assert taken(closed, row, kind) == by_hand
     weight = generator.random((len(closed.group), 4))
     exact = sum(
-        weight[row, kind] * closed.accepted.of(np.array([row]), kind)[0]
+        weight[row, kind] * np.array(taken(closed, row, kind))
         for row in range(len(weight))
         for kind in range(4)
     )

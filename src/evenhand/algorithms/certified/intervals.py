@@ -17,7 +17,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from evenhand.algorithms.certified.evidence import OUTSIDE, PastPeople, group_codes
-from evenhand.algorithms.certified.rule_tables import MemberTables
+from evenhand.algorithms.certified.rule_tables import MemberTables, RuleSlots
 from evenhand.algorithms.certified.tally import TalliedCohort, coarse
 from evenhand.bounds import (
     AuditBinomial,
@@ -123,6 +123,11 @@ class GapProcess(Protocol):
         """(members,): how many rounds each process has looked at; 0 where nobody counts them."""
         ...
 
+    @property
+    def slots(self) -> RuleSlots:
+        """Where the rules cut: what must be counted to say how many people each accepts."""
+        ...
+
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """(members, rows): who accepts whom."""
         ...
@@ -192,6 +197,11 @@ class BettingProcess:
     def rounds(self) -> FloatArray:
         """All since it joined."""
         return self.state.rounds
+
+    @property
+    def slots(self) -> RuleSlots:
+        """Where the rules cut."""
+        return self.tables.slots
 
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """Who accepts whom."""
@@ -384,6 +394,11 @@ class AuditProcess:
     def rounds(self) -> FloatArray:
         """Nobody counts them."""
         return np.zeros(len(self.members))
+
+    @property
+    def slots(self) -> RuleSlots:
+        """Where the rules cut."""
+        return self.tables.slots
 
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """Who accepts whom."""

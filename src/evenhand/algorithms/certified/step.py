@@ -34,7 +34,6 @@ from evenhand.algorithms.certified.drift import DriftWatch, next_look
 from evenhand.algorithms.certified.evidence import (
     FIRST_PEOPLE,
     PastPeople,
-    audited_people,
     first_arrivals,
     group_codes,
     past_people,
@@ -50,6 +49,13 @@ from evenhand.algorithms.certified.intervals import (
 )
 from evenhand.algorithms.certified.nominate import PredictedOutcomes, due, nominees
 from evenhand.algorithms.certified.quota import Quota
+from evenhand.algorithms.certified.rule_tables import RuleSlots
+from evenhand.algorithms.certified.sample import (
+    ClosedSample,
+    audited_people,
+    closed_sample,
+    remember_cells,
+)
 from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.algorithms.certified.state import CertifiedState, GapEnds, Guarantee, PlannedEpoch
 from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, TalliedCohort
@@ -102,11 +108,11 @@ CUTS = 64
 
 @dataclass(frozen=True, eq=False)
 class ClosedPeople:
-    """What planning may look at: log, the resolved rounds of closed cohorts (None if there are
-    none), and past, the people whom forecasts are made for.
+    """What planning may look at: sample, the resolved rounds of closed cohorts or some of them
+    (None if there are none), and past, the people whom forecasts are made for.
     """
 
-    log: RoundLog | None
+    sample: ClosedSample | None
     past: PastPeople
 
 
@@ -323,8 +329,8 @@ class Certified:
         members = () if process is None else process.members
         cohorts: OpenCohorts | None
         _, cohorts = rounds.so_far(OPEN)
-        if cohorts is None or cohorts.since != state.closed_to or cohorts.members != members:
-            cohorts = OpenCohorts(members, state.closed_to)
+        if cohorts is None or cohorts.since != state.closed_to or cohorts.slots.members != members:
+            cohorts = OpenCohorts(rule_slots(state), state.closed_to)
         judged = {}
         if isinstance(process, BettingProcess):
             records = state.records.items()
@@ -382,7 +388,7 @@ class Certified:
         """Bets and regression from closed cohorts, and the groups whose labels will count."""
         process, groups = state.running
         past = people.past
-        regression = fit_outcomes(people.log)
+        regression = fit_outcomes(None if people.sample is None else people.sample.observed)
         group = past.group if state.guarantee.group_decides else None
         acceptance = policy.acceptance(past.features, group)
         bets = process.bets(past, acceptance, regression)
@@ -399,10 +405,10 @@ class Certified:
         round = rounds.decided
         length = self._length(state, round)
         aim = 1.0 if self.quota is None else self.quota.aim(rounds, now)
-        if state.process is None or people.log is None:
+        if state.process is None or people.sample is None:
             if self.budget_spent(rounds):  # nothing can be learned any more
                 return state, self._constant(state, number, round, length, 0.0)
-            if not self._may_start(state, rounds) or people.log is None:
+            if not self._may_start(state, rounds) or people.sample is None:
                 return state, self._constant(state, number, round, length, aim)
             state = self._start(state, rounds)
         inputs = replace(self._inputs(state, rounds, people, number, round), aim=aim)
@@ -587,16 +593,21 @@ class Certified:
 
     def _closed_people(self, state: CertifiedState, rounds: Rounds) -> ClosedPeople:
         """Read from the table, so whoever was erased there is gone here."""
-        resolved = rounds.closed_log(
-            state.spans, with_group=self.group_use == "decide", before=state.first_run
+        sample = closed_sample(
+            rounds,
+            state.spans,
+            rule_slots(state),
+            with_group=self.group_use == "decide",
+            before=state.first_run,
         )
-        return ClosedPeople(resolved, past_people(rounds, state.spans, before=state.first_run))
+        return ClosedPeople(sample, past_people(rounds, state.spans, before=state.first_run))
 
-    def _audits(self, state: CertifiedState, rounds: Rounds) -> list[LabelledSample]:
+    def _audits(
+        self, state: CertifiedState, rounds: Rounds, sample: ClosedSample
+    ) -> list[LabelledSample]:
         if not state.guarantee.nominates:
             return []
-        groups = state.groups or ()
-        return audited_people(rounds, state.spans, groups, before=state.first_run)
+        return audited_people(rounds, sample, state.groups or (), before=state.first_run)
 
     def _inputs(
         self,
@@ -606,15 +617,16 @@ class Certified:
         number: int,
         round: int,
     ) -> PlanningInputs:
-        assert people.log is not None  # cohorts have been closed
+        assert people.sample is not None  # cohorts have been closed
         return PlanningInputs(
             audit_rate=self.audit_rate,
             horizon=self.horizon,
             state=state,
             rounds=rounds,
-            log=people.log,
+            log=people.sample.log,
+            observed=people.sample.observed,
             past=people.past,
-            audits=self._audits(state, rounds),
+            audits=self._audits(state, rounds, people.sample),
             loss=self.loss,
             number=number,
             round=round,
@@ -937,6 +949,11 @@ class Certified:
 # closing a cohort
 
 
+def rule_slots(state: CertifiedState) -> RuleSlots:
+    """Where the rules of the certificate cut; no rules before intervals start."""
+    return RuleSlots(()) if state.process is None else state.process.slots
+
+
 def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds) -> CertifiedState:
     """Look at a closed cohort exactly once, by the record that opened its epoch: a second look
     with a newer record would not be predictable. A cohort without a record (all applicants were
@@ -955,6 +972,8 @@ def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds)
     if shares is not None and record is not None:
         shares, group_shares = _counted_shares(state, cohort, record)
     evidence = state.evidence.add(cohort, state.groups, judged=judged)
+    if isinstance(cohort, TalliedCohort):
+        remember_cells(rounds, state.spans, cohort, rule_slots(state))
     return replace(
         state,
         process=process,

@@ -23,12 +23,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evenhand.algorithms.certified.rule_tables import acceptance_table
+from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.bounds import AcceptedRounds
-from evenhand.contracts import Hypothesis
 from evenhand.estimation.log import find_contexts
 from evenhand.estimation.outcomes import OutcomeRegression
-from evenhand.hypotheses.thresholds import Threshold
 from evenhand.rounds import GroupCounts, Rounds, Span
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
@@ -46,65 +44,6 @@ def coarse(regression: FloatArray) -> FloatArray:
     counted together.
     """
     return np.round(regression * STEPS) / STEPS
-
-
-class RuleSlots:
-    """Which numbers must be kept to say how many people each rule accepts.
-
-    members: the rules. Slots of one column stand next to each other, one for each cut; `ends` is
-    the first slot after the column of each slot. Rule h accepts the people of the slots from
-    place[h] to the end of its column, or all others where below[h].
-    """
-
-    def __init__(self, members: tuple[Hypothesis, ...]) -> None:
-        self.members = members
-        self.place: IntArray = np.zeros(len(members), dtype=np.int64)
-        self.below: BoolArray = np.zeros(len(members), dtype=bool)
-        self.columns: list[tuple[int, FloatArray, int]] = []
-        """(column, cuts in order, first slot)."""
-        by_column: dict[int, list[int]] = {}
-        others: list[int] = []
-        for number, rule in enumerate(members):
-            if type(rule) is Threshold:
-                by_column.setdefault(rule.column, []).append(number)
-            else:
-                others.append(number)
-        ends: list[int] = []
-        for column, numbers in by_column.items():
-            rules = [rule for rule in members if type(rule) is Threshold and rule.column == column]
-            cuts, which = np.unique([rule.value for rule in rules], return_inverse=True)
-            first = len(ends)
-            self.columns.append((column, cuts, first))
-            self.place[numbers] = first + which.reshape(-1)
-            self.below[numbers] = [not rule.at_least for rule in rules]
-            ends += [first + len(cuts)] * len(cuts)
-        self.others = tuple(members[number] for number in others)
-        self.first_other = len(ends)
-        self.place[others] = self.first_other + np.arange(len(others))
-        ends += range(self.first_other + 1, self.first_other + 1 + len(others))
-        self.ends: IntArray = np.array(ends, dtype=np.int64)
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    def filled(self, features: FloatArray, group: GroupArray | None) -> tuple[IntArray, IntArray]:
-        """(rows, slots): which person is counted in which slots."""
-        everybody = np.arange(len(features))
-        rows: list[IntArray] = []
-        slots: list[IntArray] = []
-        for column, cuts, first in self.columns:
-            # x is in the slot of the last cut that it reaches, and in none below the first one
-            reached = np.searchsorted(cuts, features[:, column], side="right")
-            inside = reached > 0
-            rows.append(everybody[inside])
-            slots.append(first + reached[inside] - 1)
-        if self.others:
-            rule, row = np.nonzero(acceptance_table(self.others, features, group))
-            rows.append(row)
-            slots.append(self.first_other + rule)
-        if not rows:
-            return everybody[:0], everybody[:0]
-        return np.concatenate(rows), np.concatenate(slots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +185,8 @@ class OpenCohorts:
     been fed.
     """
 
-    def __init__(self, members: tuple[Hypothesis, ...], since: int) -> None:
-        self.members = members
-        self.slots = RuleSlots(members)
+    def __init__(self, slots: RuleSlots, since: int) -> None:
+        self.slots = slots
         self.since = since
         self.fed_to = since
         self.tallies: dict[int, Tally] = {}
