@@ -1181,7 +1181,7 @@ class Rounds:
         self, first: int, stop: int, most: int | None = None
     ) -> tuple[FloatArray, GroupArray, FloatArray]:
         """Features, group and weight of the people of these rounds who were not erased; of more
-        than `most` every 2^k-th, with a weight of 2^k.
+        than `most` those whose level is high enough, who stand for the others.
         """
         for chunk in self.counted:
             if chunk.first == first:
@@ -1189,12 +1189,13 @@ class Rounds:
         rows = self._rows_from(first, stop)
         here = ~self["erased"][rows]
         places = np.arange(rows.start, rows.stop)[here]
-        step = 1
-        while most is not None and len(places) > step * most:
-            step *= 2
-        places = places[::step]
-        features = self.features[rows] if here.all() and step == 1 else self.features[places]
-        return features, self.groups_of(places), np.full(len(places), float(step))
+        people = len(places)
+        if most is not None and people > most:
+            level = sampling_level(self["round"][places])
+            places = places[level >= int(np.ceil(np.log2(people / most)))]
+        weight = np.full(len(places), people / max(len(places), 1))
+        whole = len(places) == rows.stop - rows.start
+        return self.features[rows if whole else places], self.groups_of(places), weight
 
     def arrivals(self, stop: int, without: Sequence[int] = ()) -> Arrivals:
         """The people of the rounds before `stop`; `without`: rounds whose label counts as missing
@@ -1330,6 +1331,19 @@ class Rounds:
                 f"were decided and {self.returned} returned; each round stands once, in the order "
                 "of arrival."
             )
+
+
+def sampling_level(rounds: IntArray) -> IntArray:
+    """0 for half of all rounds, 1 for a quarter, 2 for an eighth, ...: the number of low zero bits
+    of a hash (splitmix64) of the round's number. To keep the rounds of a level and above is to keep
+    a sample that depends on nothing about people, and of which every smaller one is a part.
+    """
+    key = rounds.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    key ^= key >> np.uint64(31)
+    low = key & (~key + np.uint64(1))  # the lowest bit that is set
+    return np.asarray(np.log2(np.maximum(low, 1).astype(np.float64)).astype(np.int64))
 
 
 def _first_round(counts: Counts) -> int:

@@ -32,8 +32,7 @@ FIRST_PEOPLE = 10
 a run starts."""
 MOST_PAST = 4000
 MOST_NEW = 16_384
-"""Past rows that a forecast looks at, and rows of one cohort of whom they are taken: of a larger
-cohort every 2^k-th person, who stands for the others."""
+"""Past rows that a forecast looks at, and about how many rows of one cohort they are taken of."""
 
 
 def group_codes(group: GroupArray, groups: tuple[Group, ...]) -> IntArray:

@@ -5,10 +5,11 @@ may look at fewer people: a poor estimate costs regret, never validity. So a clo
 after a million people as after a hundred thousand.
 
 **Strata.** The resolved rounds of each closed cohort are told apart by what is known of them:
-rejected; accepted by the policy, with a label; accepted by the audit coin, with a label. Of stratum
-s the rounds number 0, 2^k, 2 2^k, ... of each cohort are kept, in the order of arrival, where k is
-the smallest number for which at most `most` are. So the sample does not depend on when it was
-taken, nor on how people were grouped into calls; while there are few people it is all of them.
+rejected; accepted by the policy, with a label; accepted by the audit coin, with a label. A round
+has a *level*, l with probability 2^-(l+1), which is a hash of its number (`rounds.sampling_level`).
+Of a stratum the rounds are kept whose level is at least k, where k is the smallest number for which
+at most `most` are. So the sample does not depend on when it was taken, on how people were grouped
+into calls, nor on anything about them; while there are few people it is all of them.
 
 **Weights.** A round that is kept counts for n / (rounds kept) of its cohort and stratum. Where
 rules cut one column, the exact number of people between two cuts is known for each outcome: the
@@ -29,7 +30,7 @@ from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.algorithms.certified.tally import TalliedCohort
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts
-from evenhand.rounds import Counts, Rounds, Span
+from evenhand.rounds import Counts, Rounds, Span, sampling_level
 from evenhand.words import FloatArray, Group, GroupArray, IntArray, LabelledSample
 
 REJECTED, LABELLED, AUDITED = range(3)
@@ -52,32 +53,30 @@ def most_rows(rules: int) -> int:
 @dataclass(frozen=True, eq=False)
 class CohortSample:
     """Rounds of one closed cohort. log: one row each; group (rows,): None where it is unknown;
-    stratum (rows,); number (rows,): which one of its stratum each is; sizes (3,): how many rounds
-    the strata have.
+    stratum, level (rows,); sizes (3,): how many rounds the strata have.
     """
 
     log: RoundLog
     group: GroupArray
     stratum: IntArray
-    number: IntArray
+    level: IntArray
     sizes: IntArray
 
     @classmethod
     def of(cls, rounds: Rounds, span: Span, k: IntArray) -> "CohortSample":
-        """The rounds of a closed cohort, at the k of each stratum."""
+        """The rounds of a closed cohort whose level is at least k of their stratum."""
         _, first, stop = span
         strata = rounds.resolved_rows(first, stop)
-        kept = [rows[:: 1 << step] for rows, step in zip(strata, k.tolist(), strict=True)]
-        numbers = [
-            np.arange(len(rows)) << step for rows, step in zip(kept, k.tolist(), strict=True)
-        ]
-        rows = np.concatenate(kept)
+        levels = [sampling_level(rounds["round"][rows]) for rows in strata]
+        kept = [level >= least for level, least in zip(levels, k, strict=True)]
+        rows = np.concatenate([one[here] for one, here in zip(strata, kept, strict=True)])
+        level = np.concatenate([one[here] for one, here in zip(levels, kept, strict=True)])
         order = np.argsort(rows)  # in the order of arrival
         return cls(
             rounds.log_of_rows(rows[order]),
             rounds.groups_of(rows[order]),
-            np.repeat(np.arange(3), [len(rows) for rows in kept])[order],
-            np.concatenate(numbers)[order],
+            np.repeat(np.arange(3), [int(here.sum()) for here in kept])[order],
+            level[order],
             np.array([len(rows) for rows in strata]),
         )
 
@@ -89,14 +88,14 @@ class CohortSample:
 
     def thin(self, k: IntArray) -> "CohortSample":
         """The same at a larger k."""
-        keep = self.number % (1 << k)[self.stratum] == 0
+        keep = self.level >= k[self.stratum]
         if keep.all():
             return self
         return CohortSample(
             self.log.where(keep),
             self.group[keep],
             self.stratum[keep],
-            self.number[keep],
+            self.level[keep],
             self.sizes,
         )
 
@@ -151,26 +150,31 @@ def _taken(rounds: Rounds, spans: Sequence[Span], most: int) -> list[CohortSampl
     """The sample of each cohort; of one that was decided in aggregate, all of it."""
     known, rest = rounds.remembered(SAMPLE, spans)
     pieces: list[CohortSample | Counts] = [] if known is None else known
-    k = _thinned([piece for piece in pieces if isinstance(piece, CohortSample)], most)
+    k = _least_levels(pieces, most)
     for span in rest:
         _, first, stop = span
         if rounds.is_aggregated(first):
             pieces = [*pieces, rounds.count(first, stop)]
         else:
             pieces = [*pieces, CohortSample.of(rounds, span, k)]
-            k = _thinned([piece for piece in pieces if isinstance(piece, CohortSample)], most)
+            k = _least_levels(pieces, most)
     pieces = [piece.thin(k) if isinstance(piece, CohortSample) else piece for piece in pieces]
     rounds.remember(SAMPLE, spans, pieces)
     return pieces
 
 
-def _thinned(parts: list[CohortSample], most: int) -> IntArray:
+def _least_levels(pieces: list[CohortSample | Counts], most: int) -> IntArray:
     """(3,): the smallest k of each stratum for which at most so many rounds are kept."""
+    parts = [piece for piece in pieces if isinstance(piece, CohortSample)]
     k = np.zeros(3, dtype=np.int64)
-    sizes = np.array([part.sizes for part in parts], dtype=np.int64).reshape(-1, 3)
     for stratum in range(3):
-        while (-(-sizes[:, stratum] >> k[stratum])).sum() > max(most, len(parts)):
-            k[stratum] += 1
+        of_level = np.zeros(65, dtype=np.int64)
+        for part in parts:
+            of_level += np.bincount(part.level[part.stratum == stratum], minlength=65)
+        kept = np.cumsum(of_level[::-1])[::-1]  # rounds of this level or a higher one
+        k[stratum] = int(np.argmax(kept <= most))
+        # what was thinned before is not there any more, but it was too much then
+        k[stratum] = max(k[stratum], int(np.argmax(of_level > 0)))
     return k
 
 
@@ -180,8 +184,14 @@ def _weighted(
     """The logs with weights; the same objects where nobody was left out."""
     parts = [piece for piece in pieces if isinstance(piece, CohortSample)]
     scales = [part.scale for part in parts]
-    if all((scale == 1.0).all() for scale in scales):
+    if all(len(part.log) == part.sizes.sum() for part in parts):
         return [piece.log for piece in pieces]
+    # a small cohort may have nobody in the sample: the others stand for its people, too
+    sizes = np.sum([part.sizes for part in parts], axis=0)
+    strata = np.concatenate([part.stratum for part in parts])
+    whole = np.bincount(strata, weights=np.concatenate(scales), minlength=3)
+    factor = np.divide(sizes, whole, out=np.ones(3), where=whole > 0)
+    scales = [scale * factor[part.stratum] for scale, part in zip(scales, parts, strict=True)]
     if slots.one_column:
         # the exact number of people between two cuts, over what the sample says, by outcome
         exact = _between_cuts(rounds, spans, slots)[:, :3]
