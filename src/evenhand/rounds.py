@@ -52,6 +52,8 @@ GroupCounts = dict[tuple[Group, bool], float]
 UNKNOWN = -1
 """The code of an unknown group."""
 FIRST_CAPACITY = 64
+LARGE_CAPACITY = 65_536
+"""Rows of an empty table, and of one that is large."""
 PATIENCE = 100
 """Without a maturity window, a label counts as "not come" for the drift tests once this many
 people have been decided after the call that decided the person. A preset number: the category of
@@ -65,10 +67,10 @@ that JSON holds it exactly.
 
 KINDS: Mapping[str, type] = {
     "round": np.int64,  # the number of the round
-    "epoch": np.int64,  # which policy decided
+    "epoch": np.int32,  # which policy decided
     "at": np.float64,  # the time of the decision; NaN where no time is given
     "call_end": np.int64,  # rounds decided when the call that decided the person returned
-    "group": np.int64,  # code of the group, UNKNOWN where it is not known
+    "group": np.int32,  # code of the group, UNKNOWN where it is not known
     "accept": np.bool_,  # the coin; it stays as drawn, whatever happens
     "acceptance": np.float64,  # the probability of accepting
     "audit": np.bool_,  # whether the audit coin had accepted
@@ -642,19 +644,22 @@ class Rounds:
             self.audits_pending += pending - before[1]
 
     def _make_room(self, people: int, columns: int, priced: bool) -> int:
-        """The first free row. Capacity doubles, so that appending costs O(1) per person."""
+        """The first free row. Capacity grows in proportion, so that appending costs O(1) per
+        person: a small table doubles, a large one grows by a sixteenth, where it stands.
+        """
         if self._features.shape[1] != columns:
             self._features = np.zeros((len(self._features), columns))
         if priced and self._prices is None:
             self._prices = np.zeros((len(self._features), 2))
         capacity = len(self._features)
         if self._size + people > capacity:
-            larger = max(2 * capacity, self._size + people)
-            for name, column in self._data.items():
-                self._data[name] = _grown(column, larger)
-            self._features = _grown(self._features, larger)
+            more = capacity if capacity < LARGE_CAPACITY else capacity // 16
+            larger = max(capacity + more, self._size + people)
+            for name in KINDS:
+                _grow(self._data, name, larger)
+            _grow(vars(self), "_features", larger)
             if self._prices is not None:
-                self._prices = _grown(self._prices, larger)
+                _grow(vars(self), "_prices", larger)
         return self._size
 
     def _code_of(self, group: Hashable) -> int:
@@ -1243,7 +1248,7 @@ class Rounds:
         """
         codes = self["group"]
         used = list(dict.fromkeys(codes[codes >= 0].tolist()))
-        renumbered = np.full(len(self._groups) + 1, UNKNOWN)
+        renumbered = np.full(len(self._groups) + 1, UNKNOWN, dtype=KINDS["group"])
         renumbered[used] = np.arange(len(used))
         columns = {name: self[name] for name in KINDS if name not in ("group", "at")}
         return {
@@ -1355,10 +1360,15 @@ def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:
     return RoundLog.merged(parts) if parts else None
 
 
-def _grown(column: Column, capacity: int) -> Column:
-    larger = np.zeros((capacity, *column.shape[1:]), column.dtype)
-    larger[: len(column)] = column
-    return larger
+def _grow(columns: dict[str, Any], name: str, capacity: int) -> None:
+    """More rows for a column, without a second copy of it in memory unless somebody looks at it."""
+    shape = (capacity, *columns[name].shape[1:])
+    try:
+        columns[name].resize(shape)
+    except ValueError:  # there is a view of it, which must stay as it is
+        column = columns[name]
+        columns[name] = np.zeros(shape, column.dtype)
+        columns[name][: len(column)] = column
 
 
 def _table(given: Column, rows: int, name: str) -> FloatArray:
