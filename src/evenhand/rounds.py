@@ -31,7 +31,8 @@ leaves. What happens to it later only moves it between columns:
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import ceil, log2
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,8 @@ Span = tuple[int, int, int]
 GroupCounts = dict[tuple[Group, bool], float]
 """People by (group, whether the draw accepted them); None is the unknown group."""
 
+Keep = Literal["rows", "counts"]
+"""What a table keeps of people: their rows, or counts alone."""
 UNKNOWN = -1
 """The code of an unknown group."""
 FIRST_CAPACITY = 64
@@ -322,7 +325,13 @@ class Rounds:
     (2, [-1, 0], 1)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keep: Keep = "rows") -> None:
+        self.keep = keep
+        """"rows": every row for good; "counts": rows leave once they have been counted."""
+        self.dropped = 0
+        """How many rows have left."""
+        self.dropped_bill = 0
+        """What they add to `audit_bill`."""
         self._size = 0
         self._data: dict[str, Column] = {
             name: np.zeros(FIRST_CAPACITY, kind) for name, kind in KINDS.items()
@@ -637,7 +646,8 @@ class Rounds:
         """
         bill, pending = self._bill(slice(0, self._size) if rows is None else rows)
         if rows is None:
-            self.audit_bill = bill + sum(_bill_of(chunk) for chunk in self.counted)
+            aggregated = sum(_bill_of(chunk) for chunk in self.counted)
+            self.audit_bill = bill + aggregated + self.dropped_bill
             self.audits_pending = pending
         else:
             self.audit_bill += bill - before[0]
@@ -715,7 +725,7 @@ class Rounds:
         """The usual case, entry by entry: the first label of one accepted round. False if there is
         anything to say about it; then nothing has changed, and `report` says it.
         """
-        if self.counted or not 0 <= round < self._size or label not in (-1, 1):
+        if self._has_gaps or not 0 <= round < self._size or label not in (-1, 1):
             return False
         data = self._data
         if not data["accept"][round] or data["label"][round]:
@@ -779,6 +789,7 @@ class Rounds:
         The draw stays on record; the label of a person who was drawn to be accepted and was
         rejected counts for nothing from now on.
         """
+        self._require_rows("overruled")
         rows = self._find(rounds, "it cannot be overruled")
         news = (accept != self["accept"][rows]) & ~self["overruled"][rows]
         changed = np.unique(rows[news])
@@ -794,6 +805,7 @@ class Rounds:
         """Forget people: features, group, prices and label are wiped. Returns the rounds of which
         that is news.
         """
+        self._require_rows("erased")
         rows = self._find(rounds)
         news = ~self["erased"][rows]
         changed = np.unique(rows[news])
@@ -822,6 +834,7 @@ class Rounds:
         """Groups have become known after the decision. They count in cohorts that are still open;
         rounds before `closed` stay as they are.
         """
+        self._require_rows("given a group after the decision")
         rows = self._find(rounds, "its group cannot be reported")
         self.check_group(rounds, groups)
         for row, round, group in zip(rows.tolist(), rounds.tolist(), groups.tolist(), strict=True):
@@ -845,18 +858,48 @@ class Rounds:
                 )
             now[row] = known if group is None else group
 
+    def keep_only(self, needed: BoolArray) -> None:
+        """Where counts alone are kept: the rows that are not needed any more leave. Their people
+        are in sums, and nothing else can become known of them.
+        """
+        bill, pending = self._bill(np.flatnonzero(~needed))
+        self.dropped_bill += bill
+        self.audits_pending -= pending
+        self.dropped += int((~needed).sum())
+        size = int(needed.sum())
+        for name in KINDS:
+            self._data[name] = self[name][needed].copy()
+        if self._prices is not None:
+            self._prices = self._prices[: self._size][needed]
+        self._features = self.features[needed]
+        self._size = size
+
+    def _require_rows(self, what: str) -> None:
+        if self.keep == "counts":
+            raise ProtocolError(
+                f"counts alone are kept of people, so nobody can be {what}.",
+                hint='make the learner with keep="rows".',
+            )
+
     def _find(self, rounds: IntArray, refused: str | None = None) -> IntArray:
         """The row of each round; ProtocolError if one is unknown, or erased and there is a reason
         why that is `refused`.
         """
         numbers = self["round"]
-        if not self.counted and len(numbers):
-            rows = rounds  # no gaps: round n is row n
+        if not self._has_gaps and len(numbers):
+            rows = rounds  # round n is row n
             unknown = (rounds < 0) | (rounds >= len(numbers))
         else:
             rows = np.searchsorted(numbers, rounds)
             known = np.append(numbers, -1)[np.minimum(rows, len(numbers))]
             unknown = known != rounds
+        if unknown.any() and self.dropped:
+            round = rounds[int(np.argmax(unknown))]
+            raise ProtocolError(
+                f"round {round} is unknown, or has been counted: counts alone are kept, and "
+                "nothing can be reported about a person who is in them.",
+                hint='report each label once, before its cohort closes; or use keep="rows".',
+            )
         if unknown.any():
             raise ProtocolError(
                 f"round {rounds[int(np.argmax(unknown))]} is unknown: decide() has not decided it "
@@ -1036,7 +1079,12 @@ class Rounds:
 
     def rows_of(self, rounds: IntArray) -> IntArray:
         """The row of each of these rounds, which were decided one by one."""
-        return np.asarray(np.searchsorted(self["round"], rounds)) if self.counted else rounds
+        return np.asarray(np.searchsorted(self["round"], rounds)) if self._has_gaps else rounds
+
+    @property
+    def _has_gaps(self) -> bool:
+        """Whether there are rounds without a row."""
+        return bool(self.counted or self.dropped)
 
     def outcomes(self, rounds: IntArray) -> IntArray:
         """What a certificate may see of these rounds now: 0 rejected, 1 good, 2 bad, 3 accepted
@@ -1195,9 +1243,11 @@ class Rounds:
         here = ~self["erased"][rows]
         places = np.arange(rows.start, rows.stop)[here]
         people = len(places)
+        if self.dropped:  # nobody was erased, and those who are needed are there
+            people = stop - first
         if most is not None and people > most:
             level = sampling_level(self["round"][places])
-            places = places[level >= int(np.ceil(np.log2(people / most)))]
+            places = places[level >= least_level(people, most)]
         weight = np.full(len(places), people / max(len(places), 1))
         whole = len(places) == rows.stop - rows.start
         return self.features[rows if whole else places], self.groups_of(places), weight
@@ -1248,7 +1298,9 @@ class Rounds:
         """
         codes = self["group"]
         used = list(dict.fromkeys(codes[codes >= 0].tolist()))
-        renumbered = np.full(len(self._groups) + 1, UNKNOWN, dtype=KINDS["group"])
+        if self.dropped:  # nobody was erased, and sums know groups by their codes
+            used = list(range(len(self._groups)))
+        renumbered: IntArray = np.full(len(self._groups) + 1, UNKNOWN, dtype=KINDS["group"])
         renumbered[used] = np.arange(len(used))
         columns = {name: self[name] for name in KINDS if name not in ("group", "at")}
         return {
@@ -1265,12 +1317,21 @@ class Rounds:
             "schema": self.schema,
             "epochs": self.epochs,
             "overdue": self.overdue,
+            "keep": self.keep,
+            "dropped": (self.dropped, self.dropped_bill),
+            # what cannot be derived again; group codes in it are those of all groups
+            "memory": (self._memory, self._so_far, self._groups) if self.dropped else None,
         }
 
     @classmethod
     def from_fields(cls, stored: Mapping[str, Any]) -> "Rounds":
         """What `to_fields` wrote; InvalidInput for columns that no run can have led to."""
-        rounds = cls()
+        rounds = cls(stored["keep"])
+        rounds.dropped, rounds.dropped_bill = stored["dropped"]
+        if stored["memory"] is not None:
+            rounds._memory, rounds._so_far, groups = stored["memory"]
+            for group in groups:
+                rounds._code_of(group)
         columns = dict(stored["columns"])
         size = len(columns["accept"])
         columns["at"] = np.full(size, np.nan)
@@ -1324,13 +1385,16 @@ class Rounds:
                 raise InvalidInput(f"in round {round} {requirement}.")
         # the rounds 0, 1, ... stand once each, in rows or in counts
         rounds = len(self) + sum(chunk.stop - chunk.first for chunk in self.counted)
+        rounds += self.dropped
         possible = rounds == self.decided and 0 <= self.returned <= self.decided
         possible = possible and bool((np.diff(self["round"]) > 0).all())
         next_round = 0
         for epoch, first, stop in self.spans(0, self.decided):
-            possible = possible and first == next_round and 1 <= epoch <= len(self.epochs)
+            in_order = first >= next_round if self.dropped else first == next_round
+            possible = possible and in_order and 1 <= epoch <= len(self.epochs)
             next_round = stop
-        if not possible or next_round != self.decided:
+        complete = next_round == self.decided or self.dropped > 0
+        if not possible or not complete:
             raise InvalidInput(
                 f"the table holds {rounds} rounds of {len(self.epochs)} epochs, {self.decided} "
                 f"were decided and {self.returned} returned; each round stands once, in the order "
@@ -1349,6 +1413,11 @@ def sampling_level(rounds: IntArray) -> IntArray:
     key ^= key >> np.uint64(31)
     low = key & (~key + np.uint64(1))  # the lowest bit that is set
     return np.asarray(np.log2(np.maximum(low, 1).astype(np.float64)).astype(np.int64))
+
+
+def least_level(people: int, most: int) -> int:
+    """The level from which on about `most` of so many people are kept."""
+    return max(ceil(log2(people / most)), 0)
 
 
 def _first_round(counts: Counts) -> int:

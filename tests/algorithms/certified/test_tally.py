@@ -103,7 +103,12 @@ def assert_alike(one, other):
 
 
 def slow_twin(monkeypatch):
-    monkeypatch.setattr(OpenCohorts, "feed", lambda *_, **__: None)
+    real = OpenCohorts.feed
+
+    def unfed(cohorts, table, stop, slots, _, *, group_decides):
+        real(cohorts, table, stop, slots, {}, group_decides=group_decides)
+
+    monkeypatch.setattr(OpenCohorts, "feed", unfed)
 
 
 @pytest.mark.parametrize("changes", [(), ("late groups", "overruled", "erased")], ids=str)
@@ -138,7 +143,7 @@ def test_the_sums_were_used_and_closing_reads_no_rows(monkeypatch):
     first, tally = max(cohorts.tallies.items())
     span = (learner.epoch.number, first, stop)
     monkeypatch.setattr(Rounds, "count", None)
-    closed = tally.closed(learner.online.rounds, span)
+    closed = tally.closed(learner.online.rounds, span, process.slots)
     assert closed.rounds.sum() == stop - first
     assert process.update(closed, record, learner.online.rounds).rounds[0] > process.rounds[0]
 
@@ -182,10 +187,11 @@ def test_slots_count_whom_each_rule_accepts():
     seen = np.flatnonzero(accept)[::2]
     table.report(seen, label[seen])
     regression = LogisticOutcome(np.zeros(COLUMNS), np.ones(COLUMNS), np.ones(COLUMNS), 0.1)
-    tally = Tally(RuleSlots(rules), regression, group_decides=False)
+    slots = RuleSlots(rules)
+    tally = Tally.empty(len(slots), regression, group_decides=False)
     for first in range(0, 500, 90):
-        tally.feed(table, first, min(first + 90, 500))
-    closed = tally.closed(table, (1, 0, 500))
+        tally.feed(table, first, min(first + 90, 500), slots)
+    closed = tally.closed(table, (1, 0, 500), slots)
     m = np.round(64 * regression.negative_probability(rows)) / 64
     outcome = table.outcomes(np.arange(500))
     assert len(closed.group) > 100

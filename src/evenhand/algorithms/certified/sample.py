@@ -25,13 +25,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.algorithms.certified.evidence import group_codes
+from evenhand.algorithms.certified.evidence import MOST_NEW, group_codes
 from evenhand.algorithms.certified.rule_tables import RuleSlots
-from evenhand.algorithms.certified.tally import TalliedCohort
+from evenhand.algorithms.certified.tally import OpenCohorts, TalliedCohort
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts
-from evenhand.rounds import Counts, Rounds, Span, sampling_level
-from evenhand.words import FloatArray, Group, GroupArray, IntArray, LabelledSample
+from evenhand.rounds import Counts, Rounds, Span, least_level, sampling_level
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
 
 REJECTED, LABELLED, AUDITED = range(3)
 MOST_ROWS = 20_000
@@ -63,8 +63,12 @@ class CohortSample:
     sizes: IntArray
 
     @classmethod
-    def of(cls, rounds: Rounds, span: Span, k: IntArray) -> "CohortSample":
-        """The rounds of a closed cohort whose level is at least k of their stratum."""
+    def of(
+        cls, rounds: Rounds, span: Span, k: IntArray, sizes: IntArray | None = None
+    ) -> "CohortSample":
+        """The rounds of a closed cohort whose level is at least k of their stratum. sizes: of the
+        strata, where rows have been dropped.
+        """
         _, first, stop = span
         strata = rounds.resolved_rows(first, stop)
         levels = [sampling_level(rounds["round"][rows]) for rows in strata]
@@ -77,7 +81,7 @@ class CohortSample:
             rounds.groups_of(rows[order]),
             np.repeat(np.arange(3), [int(here.sum()) for here in kept])[order],
             level[order],
-            np.array([len(rows) for rows in strata]),
+            np.array([len(rows) for rows in strata]) if sizes is None else sizes.copy(),
         )
 
     @property
@@ -244,21 +248,65 @@ def _counted_between_cuts(rounds: Rounds, first: int, stop: int, slots: RuleSlot
     return total.reshape(cells, 4)
 
 
-def remember_cells(
-    rounds: Rounds, before: Sequence[Span], cohort: TalliedCohort, slots: RuleSlots
+def remember_closed(
+    rounds: Rounds, before: Sequence[Span], cohort: Counts | TalliedCohort, slots: RuleSlots
 ) -> None:
-    """A cohort has closed: add its exact counts to those of the cohorts before it, if these are
-    known, so that nobody need be looked at again.
+    """A cohort has closed: add its sample and its exact counts to those of the cohorts before it,
+    if these are known, so that nobody need be looked at again.
     """
+    span = (cohort.epoch, cohort.first, cohort.stop)
+    spans = (*before, span)
+    pieces, rest = rounds.remembered(SAMPLE, before)
+    if not rest:
+        pieces = [] if pieces is None else pieces
+        piece: CohortSample | Counts
+        if isinstance(cohort, Counts) and rounds.is_aggregated(cohort.first):
+            piece = cohort
+        else:
+            k = _least_levels(pieces, most_rows(len(slots.members)))
+            sizes = cohort.strata if isinstance(cohort, TalliedCohort) else None
+            piece = CohortSample.of(rounds, span, k, sizes)
+        rounds.remember(SAMPLE, spans, [*pieces, piece])
     total, rest = rounds.remembered(CELLS, before)
-    if total is None or rest or not slots.one_column:
-        return
+    if total is not None and not rest:
+        rounds.remember(CELLS, spans, total + _between_cuts_in(rounds, cohort, slots))
+
+
+def _between_cuts_in(
+    rounds: Rounds, cohort: Counts | TalliedCohort, slots: RuleSlots
+) -> FloatArray:
+    """(cells, 4): people of one cohort, if they were decided one by one."""
+    if isinstance(cohort, Counts):
+        if rounds.is_aggregated(cohort.first):
+            return np.zeros((len(slots) + 1, 4))
+        return _counted_between_cuts(rounds, cohort.first, cohort.stop, slots)
     possible = cohort.acceptance > 0
     above = cohort.accepted.by_slot[possible].sum(axis=0).T
     below = cohort.accepted.rounds[possible].sum(axis=0) - above.sum(axis=0)
-    own = np.concatenate([below[np.newaxis], above]).astype(np.float64)
-    spans = (*before, (cohort.epoch, cohort.first, cohort.stop))
-    rounds.remember(CELLS, spans, total + own)
+    return np.concatenate([below[np.newaxis], above]).astype(np.float64)
+
+
+def still_needed(
+    rounds: Rounds, spans: Sequence[Span], cohorts: OpenCohorts, slots: RuleSlots, fed_to: int
+) -> BoolArray:
+    """(rows,): which rows of the table are needed where counts alone are kept: of rounds that have
+    not been counted, or that the drift tests have not seen (they have seen those before `fed_to`),
+    and of an open cohort those that will be in the samples of planning.
+    """
+    if slots.one_column:
+        _between_cuts(rounds, spans, slots)  # while the rows of the first cohorts are there
+    numbers = rounds["round"]
+    needed = (numbers >= fed_to) | ((numbers >= cohorts.since) & ~cohorts.counted(numbers))
+    pieces, _ = rounds.remembered(SAMPLE, spans)
+    k = _least_levels(pieces or [], most_rows(len(slots.members)))
+    # levels only rise, so whatever is in a later sample has at least the present ones
+    of_past = np.zeros(len(numbers), dtype=np.int64)
+    for _, first, stop in cohorts.spans:
+        here = slice(*np.searchsorted(numbers, (first, stop)))
+        of_past[here] = least_level(stop - first, MOST_NEW)
+    stratum = np.where(~rounds["accept"], REJECTED, np.where(rounds["audit"], AUDITED, LABELLED))
+    sampled = sampling_level(numbers) >= np.minimum(k[stratum], of_past)
+    return np.asarray(needed | (sampled & (numbers >= cohorts.since)))
 
 
 def audited_people(

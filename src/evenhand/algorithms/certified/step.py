@@ -54,7 +54,8 @@ from evenhand.algorithms.certified.sample import (
     ClosedSample,
     audited_people,
     closed_sample,
-    remember_cells,
+    remember_closed,
+    still_needed,
 )
 from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.algorithms.certified.state import CertifiedState, GapEnds, Guarantee, PlannedEpoch
@@ -90,9 +91,9 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, is_constant
 from evenhand.hypotheses.estimator import Estimator, as_class
 from evenhand.hypotheses.models import require_skops
 from evenhand.policies import Mixture
-from evenhand.rounds import FOREVER, NEVER, Counts, Epoch, Rounds
+from evenhand.rounds import FOREVER, NEVER, Counts, Epoch, Keep, Rounds
 from evenhand.schema import Schema
-from evenhand.words import FloatArray, Group, GroupArray, LabelledSample, Prices
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray, LabelledSample, Prices
 
 Kept = TypeVar("Kept")
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
@@ -139,6 +140,7 @@ class Certified:
     accept_at_least: float | None = None
     quota: Quota | None = None
     candidates: Sequence[object] | None = None
+    keep: Keep = "rows"
     needs_group: GroupNeeded = field(default="never", init=False)
 
     # one epoch after the other
@@ -326,11 +328,12 @@ class Certified:
         counted anew from its rows.
         """
         process = state.process
-        members = () if process is None else process.members
+        slots = rule_slots(state)
         cohorts: OpenCohorts | None
         _, cohorts = rounds.so_far(OPEN)
-        if cohorts is None or cohorts.since != state.closed_to or cohorts.slots.members != members:
-            cohorts = OpenCohorts(rule_slots(state), state.closed_to)
+        other_rules = cohorts is not None and cohorts.slots not in (None, slots)
+        if cohorts is None or cohorts.since != state.closed_to or other_rules:
+            cohorts = OpenCohorts(state.closed_to, state.closed_to)
         judged = {}
         if isinstance(process, BettingProcess):
             records = state.records.items()
@@ -338,7 +341,7 @@ class Certified:
                 number: record.regression for number, record in records if record.bets is not None
             }
         stop = rounds.matured(now, self.maturity)
-        cohorts.feed(rounds, stop, judged, group_decides=state.guarantee.group_decides)
+        cohorts.feed(rounds, stop, slots, judged, group_decides=state.guarantee.group_decides)
         rounds.keep_so_far(OPEN, cohorts.fed_to, cohorts)
         return cohorts
 
@@ -350,10 +353,11 @@ class Certified:
         A prefix, because closing whoever is ready would select people with quick labels.
         """
         cohorts = self._count_open(state, rounds, now)
-        for span in rounds.spans(state.closed_to, rounds.matured(now, self.maturity)):
+        slots = rule_slots(state)
+        for span in cohorts.spans:
             _, first, stop = span
             tally = cohorts.tallies.get(first)
-            yield rounds.count(first, stop) if tally is None else tally.closed(rounds, span)
+            yield rounds.count(first, stop) if tally is None else tally.closed(rounds, span, slots)
 
     def _suspend(self, state: CertifiedState, rounds: Rounds) -> tuple[CertifiedState, Epoch]:
         """An assumption is broken: the fallback is deployed, and a new run begins with the next
@@ -761,6 +765,7 @@ class Certified:
         )
         self._require_shares()
         self._require_quota()
+        self._require_keep()
         object.__setattr__(self, "candidates", as_candidates(self.candidates) or None)
         self._require_fitting_class()
         as_groups(self.groups)
@@ -835,6 +840,33 @@ class Certified:
                 hint="use evenhand.Quota(count, period), for example Quota(50, period=1.0).",
                 argument="quota",
             )
+
+    def _require_keep(self) -> None:
+        require_choice("keep", self.keep, ("rows", "counts"))
+        needs = {
+            "a quota": self.quota is not None,
+            f"the bound {self.bound_name!r}": self.bound_name not in ("betting", "nominate"),
+        }
+        for what, given in needs.items():
+            if given and self.keep == "counts":
+                raise InvalidInput(
+                    f'keep is "counts", and {what} looks at people one by one.',
+                    requirement="where counts alone are kept, every round is counted once",
+                    hint='use keep="rows".',
+                    argument="keep",
+                )
+
+    def needed_rows(self, state: CertifiedState, rounds: Rounds) -> BoolArray | None:
+        """Which rows of the table are still needed, where counts alone are kept; None: all of
+        them.
+        """
+        _, cohorts = rounds.so_far(OPEN)
+        if self.keep == "rows" or state.process is None or state.drift is None or cohorts is None:
+            return None
+        if cohorts.since != state.closed_to:
+            return None  # a cohort has just been closed: at the next look
+        slots = rule_slots(state)
+        return still_needed(rounds, state.spans, cohorts, slots, state.drift.fed_to)
 
     @property
     def rules(self) -> tuple[Hypothesis, ...]:
@@ -949,9 +981,12 @@ class Certified:
 # closing a cohort
 
 
+NO_RULES = RuleSlots(())
+
+
 def rule_slots(state: CertifiedState) -> RuleSlots:
     """Where the rules of the certificate cut; no rules before intervals start."""
-    return RuleSlots(()) if state.process is None else state.process.slots
+    return NO_RULES if state.process is None else state.process.slots
 
 
 def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds) -> CertifiedState:
@@ -972,8 +1007,7 @@ def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds)
     if shares is not None and record is not None:
         shares, group_shares = _counted_shares(state, cohort, record)
     evidence = state.evidence.add(cohort, state.groups, judged=judged)
-    if isinstance(cohort, TalliedCohort):
-        remember_cells(rounds, state.spans, cohort, rule_slots(state))
+    remember_closed(rounds, state.spans, cohort, rule_slots(state))
     return replace(
         state,
         process=process,

@@ -52,7 +52,7 @@ class TalliedCohort:
 
     epoch, first, stop: as in `Counts`, and so are the counts by outcome (rows,) and those of people
     who were erased, overruled, or whose group came late. regression: m in steps; accepted: how many
-    rounds of each row and outcome every rule accepts.
+    rounds of each row and outcome every rule accepts. strata (3,): as in `Tally`.
     """
 
     epoch: int
@@ -62,6 +62,7 @@ class TalliedCohort:
     acceptance: FloatArray
     regression: FloatArray
     accepted: AcceptedRounds
+    strata: IntArray
     lost_acceptance: FloatArray
     lost_accepted: FloatArray
     lost_rejected: FloatArray
@@ -97,25 +98,37 @@ class TalliedCohort:
         return self.accepted.weighted(np.repeat(rows[:, np.newaxis], 4, axis=1).astype(np.float64))
 
 
+@dataclass(eq=False)
 class Tally:
-    """The sums of one epoch's rounds that have been counted, and the rounds that wait for their
-    label.
+    """The sums of one run of rounds of an epoch, and the rounds that wait for their label.
+
+    regression: that of the epoch's record. looks: (group as the table's code, p, m) of each row of
+    rounds (rows, 4) and by_slot (rows, 4, slots), which may have more rows; strata (3,): how many
+    rounds were rejected, labelled, and labelled by an audit, of those that could be accepted.
     """
 
-    def __init__(
-        self, slots: RuleSlots, regression: OutcomeRegression, group_decides: bool
-    ) -> None:
-        self.slots = slots
-        self.regression = regression
-        self.group_decides = group_decides
-        self.looks: dict[tuple[int, float, float], int] = {}
-        """The number of each look: group (the table's code), p, m."""
-        self.rounds: IntArray = np.zeros((16, 4), dtype=np.int64)
-        self.by_slot: IntArray = np.zeros((16, 4, len(slots)), dtype=np.int32)
-        self.waiting: IntArray = np.zeros(0, dtype=np.int64)
-        """Rounds that were accepted and whose label has not come."""
+    regression: OutcomeRegression
+    group_decides: bool
+    looks: dict[tuple[int, float, float], int]
+    rounds: IntArray
+    by_slot: IntArray
+    waiting: IntArray
+    strata: IntArray
 
-    def feed(self, table: Rounds, first: int, stop: int) -> None:
+    @classmethod
+    def empty(cls, slots: int, regression: OutcomeRegression, *, group_decides: bool) -> "Tally":
+        """Nobody has been counted."""
+        return cls(
+            regression,
+            group_decides,
+            looks={},
+            rounds=np.zeros((16, 4), dtype=np.int64),
+            by_slot=np.zeros((16, 4, slots), dtype=np.int32),
+            waiting=np.zeros(0, dtype=np.int64),
+            strata=np.zeros(3, dtype=np.int64),
+        )
+
+    def feed(self, table: Rounds, first: int, stop: int, slots: RuleSlots) -> None:
         """Count the rounds first .. stop - 1 whose outcome is known, and those that have waited for
         it until now.
         """
@@ -123,51 +136,48 @@ class Tally:
         both = np.concatenate([self.waiting, new])
         outcome = table.outcomes(both)
         known = outcome != UNRESOLVED
-        self._add(table, both[known], outcome[known])
+        self._add(table, both[known], outcome[known], slots)
         self.waiting = both[~known]
 
-    def closed(self, table: Rounds, span: Span) -> TalliedCohort:
+    def closed(self, table: Rounds, span: Span, slots: RuleSlots) -> TalliedCohort:
         """The cohort of these rounds, all of which have been fed; whoever waits is unresolved."""
         epoch, first, stop = span
         marked = table.marked(first, stop)
-        unresolved = np.full(len(self.waiting), UNRESOLVED)
-        self._add(table, self.waiting, unresolved)
+        self._add(table, self.waiting, np.full(len(self.waiting), UNRESOLVED), slots)
         self.waiting = self.waiting[:0]
         size = len(self.looks)
         codes, p, m = np.array(list(self.looks)).reshape(-1, 3).T
         accepted = AcceptedRounds(
-            self.rounds[:size],
-            self.by_slot[:size],
-            self.slots.ends,
-            self.slots.place,
-            self.slots.below,
+            self.rounds[:size], self.by_slot[:size], slots.ends, slots.place, slots.below
         )
         group = table.group_values(codes.astype(np.int64))
-        return TalliedCohort(epoch, first, stop, group, p, m, accepted, **marked)
+        return TalliedCohort(epoch, first, stop, group, p, m, accepted, self.strata, **marked)
 
-    def _add(self, table: Rounds, rounds: IntArray, outcome: IntArray) -> None:
+    def _add(self, table: Rounds, rounds: IntArray, outcome: IntArray, slots: RuleSlots) -> None:
         """Each of these rounds once; who was erased counts elsewhere."""
         for start in range(0, len(rounds), AT_ONCE):
             part = slice(start, start + AT_ONCE)
             rows = table.rows_of(rounds[part])
             here = ~table["erased"][rows]
-            self._add_rows(table, rows[here], outcome[part][here])
+            if here.any():
+                self._add_rows(table, rows[here], outcome[part][here], slots)
 
-    def _add_rows(self, table: Rounds, rows: IntArray, outcome: IntArray) -> None:
-        if not len(rows):
-            return
+    def _add_rows(self, table: Rounds, rows: IntArray, outcome: IntArray, slots: RuleSlots) -> None:
         features = table.features[rows]
+        p = table["acceptance"][rows]
         m = coarse(self.regression.negative_probability(features))
-        columns = (table["group"][rows].astype(np.float64), table["acceptance"][rows], m)
+        columns = (table["group"][rows].astype(np.float64), p, m)
         alike = find_contexts(features[:, :0], None, *columns)
         kinds = zip(*(column[alike.first].tolist() for column in columns), strict=True)
         numbers = [self._number(int(group), p, m) for group, p, m in kinds]
-        look = np.array(numbers)[alike.index]
-        place = 4 * look + outcome
+        place = 4 * np.array(numbers)[alike.index] + outcome
         np.add.at(self.rounds.reshape(-1), place, 1)
         shown = table.groups_of(rows) if self.group_decides else None
-        who, slot = self.slots.filled(features, shown)
-        np.add.at(self.by_slot.reshape(-1), place[who] * len(self.slots) + slot, 1)
+        who, slot = slots.filled(features, shown)
+        np.add.at(self.by_slot.reshape(-1), place[who] * len(slots) + slot, 1)
+        stratum = np.where(outcome == REJECTED, 0, np.where(table["audit"][rows], 2, 1))
+        learned = (outcome != UNRESOLVED) & (p > 0)
+        self.strata += np.bincount(stratum[learned], minlength=3)
 
     def _number(self, group: int, p: float, m: float) -> int:
         """The number of a look; a new one gets the next."""
@@ -178,41 +188,54 @@ class Tally:
         return number
 
 
+@dataclass(eq=False)
 class OpenCohorts:
-    """The tallies of all rounds that are not closed, by the first round of each run of one epoch.
+    """The sums of all rounds that are not closed.
 
     since: rounds before this one were closed when it was made; fed_to: rounds before this one have
-    been fed.
+    been fed. spans: the runs of rounds of one epoch between these; tallies: of those that are
+    judged, by their first round. slots: where the rules cut; None in a file.
     """
 
-    def __init__(self, slots: RuleSlots, since: int) -> None:
-        self.slots = slots
-        self.since = since
-        self.fed_to = since
-        self.tallies: dict[int, Tally] = {}
-        self._open = since
-        """The first round of the tally that was fed last."""
-        self._last = (0, since)
-        """Its epoch, and the round at which it goes on."""
+    since: int
+    fed_to: int
+    spans: list[Span] = field(default_factory=list)
+    tallies: dict[int, Tally] = field(default_factory=dict)
+    slots: RuleSlots | None = field(default=None, init=False)
 
     def feed(
         self,
         table: Rounds,
         stop: int,
+        slots: RuleSlots,
         regressions: dict[int, OutcomeRegression],
         *,
         group_decides: bool,
     ) -> None:
         """Rounds up to `stop`, which will all be closed together. regressions: of the epochs whose
-        people are judged; people of others, and those decided in aggregate, are not fed.
+        people are judged; people of others, and those decided in aggregate, are not counted.
         """
-        for epoch, first, last in table.spans(self.fed_to, stop):
-            if epoch in regressions and not table.is_aggregated(first):
-                if not self.tallies or self._last != (epoch, first):
-                    self._open = first
-                    self.tallies[first] = Tally(
-                        self.slots, regressions[epoch], group_decides=group_decides
-                    )
-                self.tallies[self._open].feed(table, first, last)
-                self._last = (epoch, last)
+        self.slots = slots
+        for span in table.spans(self.fed_to, stop):
+            epoch, first, last = span
+            aggregated = table.is_aggregated(first)
+            goes_on = self.spans and not aggregated and self.spans[-1][::2] == (epoch, first)
+            if goes_on and not table.is_aggregated(self.spans[-1][1]):
+                self.spans[-1] = (epoch, self.spans[-1][1], last)
+            else:
+                self.spans.append(span)
+                if epoch in regressions and not aggregated:
+                    tally = Tally.empty(len(slots), regressions[epoch], group_decides=group_decides)
+                    self.tallies[first] = tally
+            if self.spans[-1][1] in self.tallies:
+                self.tallies[self.spans[-1][1]].feed(table, first, last, slots)
         self.fed_to = max(self.fed_to, stop)
+
+    def counted(self, rounds: IntArray) -> BoolArray:
+        """Which of these rounds have been counted, so that their rows are not needed any more."""
+        done = np.zeros(len(rounds), dtype=bool)
+        for _, first, stop in self.spans:
+            if first in self.tallies:
+                here = (rounds >= first) & (rounds < stop)
+                done |= here & ~np.isin(rounds, self.tallies[first].waiting)
+        return done
