@@ -51,6 +51,7 @@ ROWS: dict[str, Row] = {
     "deciding": _row("deciding", "deciding"),
     "one-call": _row("one_call_or_many", "one_call_or_many"),
     "vw": _row("against_vw", "speed"),
+    "closing": _row("closing", "closing"),
     "certificate": _row("certified", "certification"),
     "waiting": _row("waiting_times", "waiting_times"),
 }
