@@ -51,6 +51,7 @@ ROWS: dict[str, Row] = {
     "deciding": _row("deciding", "deciding"),
     "one-call": _row("one_call_or_many", "one_call_or_many"),
     "vw": _row("against_vw", "speed"),
+    "closing": _row("closing", "closing"),
     "certificate": _row("certified", "certification"),
     "waiting": _row("waiting_times", "waiting_times"),
 }
@@ -78,8 +79,10 @@ def main(only: tuple[str, ...], quick: bool) -> None:
         stack.enter_context(threadpool_limits(1))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        if quick:
-            stack.enter_context(computing_in("numpy"))  # to compile takes longer than to run
+        # Kernels are compiled at their first call, before anything is timed: by themselves they
+        # would wait until that pays, and short rows would time the NumPy form. In a quick run to
+        # compile takes longer than to run.
+        stack.enter_context(computing_in("numpy" if quick else "numba"))
         for name in only or tuple(ROWS):
             with console.status(f"measuring {name} ..."):
                 found = measured(name, tables, quick)

@@ -48,7 +48,7 @@ def _class(kind: str, sizes: Sequence[int], repeats: int) -> Record:
     found = [measured(kind, rows, repeats) for rows in sizes]
     large = [point for point in found if point["rows"] >= 10**5] or found
     growth = _exponent(large)
-    peak = max(point["peak"] / point["table"] for point in large)
+    most = max(point["peak"] / point["table"] for point in large)
     shown = ", ".join(
         f"{point['rows']:.0e}: {number(point['seconds'])} s, {point['peak'] / point['table']:.1f}x"
         for point in found
@@ -56,8 +56,8 @@ def _class(kind: str, sizes: Sequence[int], repeats: int) -> Record:
     return Record(
         f"{kind}: rows against time and memory",
         f"time ~ rows^{MOST_GROWTH} at most, peak < {MOST_MEMORY:g} x table",
-        f"rows^{growth:.2f}, peak {peak:.1f} x table",
-        growth <= MOST_GROWTH and peak < MOST_MEMORY,
+        f"rows^{growth:.2f}, peak {most:.1f} x table",
+        growth <= MOST_GROWTH and most < MOST_MEMORY,
         note=f"{shown}; {COLUMNS} columns, one fair problem",
         detail=tuple(found),
     )
@@ -89,8 +89,8 @@ def measured(kind: str, rows: int, repeats: int) -> dict[str, Any]:
         for _ in range(repeats)
     ]
     seconds = [float(answer["seconds"]) for answer in found]
-    peak = max(int(answer["peak"]) for answer in found)
-    return {**found[0], "seconds": float(np.median(seconds)), "peak": peak, "all_seconds": seconds}
+    most = max(int(answer["peak"]) for answer in found)
+    return {**found[0], "seconds": float(np.median(seconds)), "peak": most, "all_seconds": seconds}
 
 
 def _inside(kind: str, rows: int) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _inside(kind: str, rows: int) -> dict[str, Any]:
     _solved(
         solve_fair, classes[kind], CostSensitiveProblem, LabelledSample, FalsePositiveRate, warm
     )  # compile and load
-    before = _resident()
+    before = resident()
     features, group, label = _table(rows, COLUMNS)
     table = features.nbytes + group.nbytes + label.nbytes
     start = time.process_time()
@@ -127,7 +127,7 @@ def _inside(kind: str, rows: int) -> dict[str, Any]:
         "rows": rows,
         "seconds": time.process_time() - start,
         "table": table,
-        "peak": _peak() - before,
+        "peak": peak() - before,
     }
 
 
@@ -148,11 +148,13 @@ def _table(rows: int, columns: int) -> tuple[Any, Any, Any]:
     return features, group, label
 
 
-def _resident() -> int:
+def resident() -> int:
+    """Bytes of memory of this process now."""
     return _status("VmRSS")
 
 
-def _peak() -> int:
+def peak() -> int:
+    """The most that it ever had."""
     return _status(
         "VmHWM"
     )  # getrusage would count what the parent had before it started this process

@@ -208,7 +208,7 @@ class TestReport:
         assert rounds["label_late"].sum() == 20
         assert rounds.count(0, 60).unresolved.sum() == 20
         assert rounds.log().rounds == 60
-        assert rounds.closed_log([(1, 0, 60)], with_group=False, before=False).rounds == 40
+        assert sum(map(len, rounds.resolved_rows(0, 60))) == 40
 
 
 class TestOverrule:
@@ -516,10 +516,14 @@ class TestCounting:
         assert log.positive.sum() == (labelled & (rounds["label"] == 1)).sum()
         assert log.negative.sum() == (labelled & (rounds["label"] == -1)).sum()
         assert rounds.resolved_before(400) == log.rounds
-        closed = rounds.closed_log([(1, 0, 400)], with_group=True, before=False)
-        possible = labelled & ~rounds["label_late"]
-        assert closed.accepted.sum() == possible.sum()
-        assert (closed.acceptance > 0).all()
+        rejected, chosen, audited = rounds.resolved_rows(0, 400)
+        possible = labelled & ~rounds["label_late"] & (rounds["acceptance"] > 0)
+        np.testing.assert_array_equal(np.sort([*chosen, *audited]), np.flatnonzero(possible))
+        assert rounds["audit"][audited].all()
+        assert not rounds["audit"][chosen].any()
+        assert not accept[rejected].any()
+        assert here[rejected].all()
+        assert (rounds["acceptance"][rejected] > 0).all()
 
     @pytest.mark.parametrize("chance", [0.0, 1.0, 1.5, -0.1, float("nan")])
     def test_what_cannot_have_happened_has_no_constructor(self, chance):

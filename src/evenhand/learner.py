@@ -21,7 +21,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand import storage
-from evenhand.algorithms.base import Algorithm, Forgets, Gated, HasNotes, Note, ReadsPeople
+from evenhand.algorithms.base import (
+    Algorithm,
+    Forgets,
+    Gated,
+    HasNotes,
+    KeepsCounts,
+    Note,
+    ReadsPeople,
+)
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.algorithms.settings import require_group_use, require_number, require_seed
 from evenhand.computing import one_blas_thread
@@ -128,7 +136,7 @@ class OnlineLearner:
         self.seed = int(seed)
         self.coins = stream(self.seed, "coins")
         self.audit_coins = stream(self.seed, "audit")
-        self.rounds = Rounds()
+        self.rounds = Rounds(algorithm.keep if isinstance(algorithm, KeepsCounts) else "rows")
         gated = isinstance(algorithm, Gated) and algorithm.gated
         self._gates = algorithm if gated and isinstance(algorithm, Gated) else None
         self._not_looked_at = (np.zeros(0), np.zeros(0))
@@ -401,6 +409,10 @@ class OnlineLearner:
                 rounds.open(self._with_schema(opened))
             else:
                 rounds.keep_open(opened or epoch, longer=full)
+            if rounds.keep == "counts" and isinstance(self.algorithm, KeepsCounts):
+                needed = self.algorithm.needed_rows(self.state, rounds)
+                if needed is not None and not needed.all():
+                    rounds.keep_only(needed)
         if self._gates is not None:
             self.state, other = self._gates.gate(self.state, rounds, self.now)
             if other is not None and other.number > rounds.epoch.number:

@@ -47,7 +47,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.models import trusting
 from evenhand.learner import SHELL, EpochLearner, LearnerReport, plain_setting
 from evenhand.policies import Mixture
-from evenhand.rounds import Epoch
+from evenhand.rounds import Epoch, Keep
 from evenhand.shown import BAND, INK, LIMIT, draw_limit
 from evenhand.words import FloatArray, Group, LabelledSample, Prices, as_group
 
@@ -129,6 +129,11 @@ class CertifiedLearner(EpochLearner):
     candidates : sequence, optional
         Rules that are members from the first round, beside the class: those of the incumbent. Each
         is a hypothesis, the JSON of one, or a fitted classifier or pipeline.
+    keep : {"rows", "counts"}
+        "rows": every person's row, for good. "counts": sums and a bounded sample of people, so that
+        memory does not grow with them; the decisions are the same. Then nobody can be erased or
+        overruled and no group reported after the decision, and a label must come before its cohort
+        closes: each of these raises a ProtocolError.
     seed : int, optional
         Seed of all random draws.
 
@@ -168,6 +173,7 @@ class CertifiedLearner(EpochLearner):
         accept_at_least: float | None = None,
         quota: Quota | None = None,
         candidates: Sequence[object] | None = None,
+        keep: Keep = "rows",
         seed: int | None = None,
     ) -> None:
         settings: dict[str, Any] = {
@@ -189,6 +195,7 @@ class CertifiedLearner(EpochLearner):
             "accept_at_least": accept_at_least,
             "quota": quota,
             "candidates": candidates,
+            "keep": keep,
         }
         algorithm = Certified(**{**settings, "prices": as_prices(prices)})
         settings |= {"hypotheses": algorithm.hypotheses, "candidates": algorithm.candidates}

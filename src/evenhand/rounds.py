@@ -31,7 +31,8 @@ leaves. What happens to it later only moves it between columns:
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import ceil, log2
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +50,13 @@ Span = tuple[int, int, int]
 GroupCounts = dict[tuple[Group, bool], float]
 """People by (group, whether the draw accepted them); None is the unknown group."""
 
+Keep = Literal["rows", "counts"]
+"""What a table keeps of people: their rows, or counts alone."""
 UNKNOWN = -1
 """The code of an unknown group."""
 FIRST_CAPACITY = 64
+LARGE_CAPACITY = 65_536
+"""Rows of an empty table, and of one that is large."""
 PATIENCE = 100
 """Without a maturity window, a label counts as "not come" for the drift tests once this many
 people have been decided after the call that decided the person. A preset number: the category of
@@ -65,10 +70,10 @@ that JSON holds it exactly.
 
 KINDS: Mapping[str, type] = {
     "round": np.int64,  # the number of the round
-    "epoch": np.int64,  # which policy decided
+    "epoch": np.int32,  # which policy decided
     "at": np.float64,  # the time of the decision; NaN where no time is given
     "call_end": np.int64,  # rounds decided when the call that decided the person returned
-    "group": np.int64,  # code of the group, UNKNOWN where it is not known
+    "group": np.int32,  # code of the group, UNKNOWN where it is not known
     "accept": np.bool_,  # the coin; it stays as drawn, whatever happens
     "acceptance": np.float64,  # the probability of accepting
     "audit": np.bool_,  # whether the audit coin had accepted
@@ -320,7 +325,13 @@ class Rounds:
     (2, [-1, 0], 1)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keep: Keep = "rows") -> None:
+        self.keep = keep
+        """"rows": every row for good; "counts": rows leave once they have been counted."""
+        self.dropped = 0
+        """How many rows have left."""
+        self.dropped_bill = 0
+        """What they add to `audit_bill`."""
         self._size = 0
         self._data: dict[str, Column] = {
             name: np.zeros(FIRST_CAPACITY, kind) for name, kind in KINDS.items()
@@ -401,9 +412,13 @@ class Rounds:
         """What the loss may learn from: rejected rounds, and accepted ones whose label has come;
         never an erased one.
         """
-        labelled = (self["label"] != 0) & ~self.label_discarded
-        rejected = ~(self["accept"] | self["erased"])
-        return np.asarray(labelled | rejected)
+        return self._resolved(slice(0, self._size))
+
+    def _resolved(self, rows: slice) -> BoolArray:
+        accept = self["accept"][rows]
+        erased = self["erased"][rows]
+        labelled = (self["label"][rows] != 0) & ~(erased | (self["overruled"][rows] & accept))
+        return np.asarray(labelled | ~(accept | erased))
 
     @property
     def label_discarded(self) -> BoolArray:
@@ -423,11 +438,14 @@ class Rounds:
         stop = min(stop, self.returned)
         rows = self._rows_from(0, stop)
         counted = sum(round(chunk.log.rounds) for chunk in self.counted if chunk.first < stop)
-        return int(self.resolved[rows].sum()) + counted
+        return int(self._resolved(rows).sum()) + counted
 
     def groups_of(self, rows: slice | IntArray | BoolArray) -> GroupArray:
         """The groups of some rows: texts or numbers where all are known, else objects."""
-        codes: IntArray = self["group"][rows]
+        return self.group_values(self["group"][rows])
+
+    def group_values(self, codes: IntArray) -> GroupArray:
+        """The groups with these codes."""
         known = self._groups
         if len(codes) and (codes >= 0).all():
             kinds = {type(value) for value in known}
@@ -628,26 +646,30 @@ class Rounds:
         """
         bill, pending = self._bill(slice(0, self._size) if rows is None else rows)
         if rows is None:
-            self.audit_bill = bill + sum(_bill_of(chunk) for chunk in self.counted)
+            aggregated = sum(_bill_of(chunk) for chunk in self.counted)
+            self.audit_bill = bill + aggregated + self.dropped_bill
             self.audits_pending = pending
         else:
             self.audit_bill += bill - before[0]
             self.audits_pending += pending - before[1]
 
     def _make_room(self, people: int, columns: int, priced: bool) -> int:
-        """The first free row. Capacity doubles, so that appending costs O(1) per person."""
+        """The first free row. Capacity grows in proportion, so that appending costs O(1) per
+        person: a small table doubles, a large one grows by a sixteenth, where it stands.
+        """
         if self._features.shape[1] != columns:
             self._features = np.zeros((len(self._features), columns))
         if priced and self._prices is None:
             self._prices = np.zeros((len(self._features), 2))
         capacity = len(self._features)
         if self._size + people > capacity:
-            larger = max(2 * capacity, self._size + people)
-            for name, column in self._data.items():
-                self._data[name] = _grown(column, larger)
-            self._features = _grown(self._features, larger)
+            more = capacity if capacity < LARGE_CAPACITY else capacity // 16
+            larger = max(capacity + more, self._size + people)
+            for name in KINDS:
+                _grow(self._data, name, larger)
+            _grow(vars(self), "_features", larger)
             if self._prices is not None:
-                self._prices = _grown(self._prices, larger)
+                _grow(vars(self), "_prices", larger)
         return self._size
 
     def _code_of(self, group: Hashable) -> int:
@@ -703,7 +725,7 @@ class Rounds:
         """The usual case, entry by entry: the first label of one accepted round. False if there is
         anything to say about it; then nothing has changed, and `report` says it.
         """
-        if self.counted or not 0 <= round < self._size or label not in (-1, 1):
+        if self._has_gaps or not 0 <= round < self._size or label not in (-1, 1):
             return False
         data = self._data
         if not data["accept"][round] or data["label"][round]:
@@ -767,6 +789,7 @@ class Rounds:
         The draw stays on record; the label of a person who was drawn to be accepted and was
         rejected counts for nothing from now on.
         """
+        self._require_rows("overruled")
         rows = self._find(rounds, "it cannot be overruled")
         news = (accept != self["accept"][rows]) & ~self["overruled"][rows]
         changed = np.unique(rows[news])
@@ -782,6 +805,7 @@ class Rounds:
         """Forget people: features, group, prices and label are wiped. Returns the rounds of which
         that is news.
         """
+        self._require_rows("erased")
         rows = self._find(rounds)
         news = ~self["erased"][rows]
         changed = np.unique(rows[news])
@@ -810,12 +834,14 @@ class Rounds:
         """Groups have become known after the decision. They count in cohorts that are still open;
         rounds before `closed` stay as they are.
         """
+        self._require_rows("given a group after the decision")
         rows = self._find(rounds, "its group cannot be reported")
         self.check_group(rounds, groups)
         for row, round, group in zip(rows.tolist(), rounds.tolist(), groups.tolist(), strict=True):
             if group is not None and round >= closed and self["group"][row] == UNKNOWN:
                 self["group"][row] = self._code_of(group)
                 self["group_late"][row] = True
+                self._forget_derived()
 
     def check_group(self, rounds: IntArray, groups: GroupArray) -> None:
         """ProtocolError if a group contradicts the one that is known; None contradicts nothing."""
@@ -832,18 +858,48 @@ class Rounds:
                 )
             now[row] = known if group is None else group
 
+    def keep_only(self, needed: BoolArray) -> None:
+        """Where counts alone are kept: the rows that are not needed any more leave. Their people
+        are in sums, and nothing else can become known of them.
+        """
+        bill, pending = self._bill(np.flatnonzero(~needed))
+        self.dropped_bill += bill
+        self.audits_pending -= pending
+        self.dropped += int((~needed).sum())
+        size = int(needed.sum())
+        for name in KINDS:
+            self._data[name] = self[name][needed].copy()
+        if self._prices is not None:
+            self._prices = self._prices[: self._size][needed]
+        self._features = self.features[needed]
+        self._size = size
+
+    def _require_rows(self, what: str) -> None:
+        if self.keep == "counts":
+            raise ProtocolError(
+                f"counts alone are kept of people, so nobody can be {what}.",
+                hint='make the learner with keep="rows".',
+            )
+
     def _find(self, rounds: IntArray, refused: str | None = None) -> IntArray:
         """The row of each round; ProtocolError if one is unknown, or erased and there is a reason
         why that is `refused`.
         """
         numbers = self["round"]
-        if not self.counted and len(numbers):
-            rows = rounds  # no gaps: round n is row n
+        if not self._has_gaps and len(numbers):
+            rows = rounds  # round n is row n
             unknown = (rounds < 0) | (rounds >= len(numbers))
         else:
             rows = np.searchsorted(numbers, rounds)
             known = np.append(numbers, -1)[np.minimum(rows, len(numbers))]
             unknown = known != rounds
+        if unknown.any() and self.dropped:
+            round = rounds[int(np.argmax(unknown))]
+            raise ProtocolError(
+                f"round {round} is unknown, or has been counted: counts alone are kept, and "
+                "nothing can be reported about a person who is in them.",
+                hint='report each label once, before its cohort closes; or use keep="rows".',
+            )
         if unknown.any():
             raise ProtocolError(
                 f"round {rounds[int(np.argmax(unknown))]} is unknown: decide() has not decided it "
@@ -957,12 +1013,10 @@ class Rounds:
         accept = self["accept"][rows]
         acceptance = self["acceptance"][rows]
         audit = self["audit"][rows]
-        overruled = self["overruled"][rows]
-        erased = self["erased"][rows]
         settled = self["settled"][rows]
         group = self.groups_of(rows)
         label = self._label_at_closing(rows)
-        here = ~erased
+        here = ~self["erased"][rows]
         features = self.features[rows]
         if not here.all():
             features = features[here]
@@ -973,10 +1027,10 @@ class Rounds:
             return _summed(contexts.index, which[here], size)
 
         kinds = {"positive": label == 1, "negative": label == -1, "unresolved": label == 0}
+        counted: dict[str, Any] = {name: total(accept & mask) for name, mask in kinds.items()}
+        counted |= {f"audited_{name}": total(audit & mask) for name, mask in kinds.items()}
         categories = [settled == 1, settled == -1, settled == 0]
         shown = np.flatnonzero(here)[contexts.first]
-        gone = np.flatnonzero(erased)
-        chances, which = np.unique(acceptance[gone], return_inverse=True)
         return Counts(
             epoch=int(self["epoch"][rows][0]),
             first=first,
@@ -986,19 +1040,62 @@ class Rounds:
             group=group[shown],
             acceptance=acceptance[shown],
             rejected=total(~accept),
-            **{name: total(accept & mask) for name, mask in kinds.items()},
-            **{f"audited_{name}": total(audit & mask) for name, mask in kinds.items()},
+            **counted,
             settled=np.stack([total(accept & mask) for mask in categories]),
             settled_audited=np.stack([total(audit & mask) for mask in categories]),
-            lost_acceptance=chances,
-            lost_accepted=_summed(which, accept[gone], len(chances)),
-            lost_rejected=_summed(which, ~accept[gone], len(chances)),
-            lost_audited=float(audit[gone].sum()),
-            overruled=_by_group(group, accept, overruled & here),
-            late_groups=_by_group(group, accept, self["group_late"][rows] & here),
+            **self.marked(first, stop),
         )
 
-    def _label_at_closing(self, rows: slice) -> Column:
+    def marked(self, first: int, stop: int) -> dict[str, Any]:
+        """The people of these rounds to whom something happened after the coin: the fields
+        `lost_...`, `overruled` and `late_groups` of `Counts`.
+        """
+        rows = self._rows_from(first, stop)
+        gone = np.arange(rows.start, rows.stop)[self["erased"][rows]]
+        accept = self["accept"][gone]
+        chances, which = np.unique(self["acceptance"][gone], return_inverse=True)
+        return {
+            "lost_acceptance": chances,
+            "lost_accepted": _summed(which, accept, len(chances)),
+            "lost_rejected": _summed(which, ~accept, len(chances)),
+            "lost_audited": float(self["audit"][gone].sum()),
+            "overruled": self._by_group(rows, "overruled"),
+            "late_groups": self._by_group(rows, "group_late"),
+        }
+
+    def _by_group(self, rows: slice, mark: str) -> GroupCounts:
+        """People with a mark who were not erased."""
+        here = np.arange(rows.start, rows.stop)[self[mark][rows] & ~self["erased"][rows]]
+        counts: GroupCounts = {}
+        drawn = self["accept"][here].tolist()
+        for key in zip(self.groups_of(here).tolist(), drawn, strict=True):
+            counts[key] = counts.get(key, 0.0) + 1.0
+        return counts
+
+    def is_aggregated(self, first: int) -> bool:
+        """Whether the rounds from this one on were decided in aggregate."""
+        place = bisect_left(self.counted, first, key=_first_round)
+        return place < len(self.counted) and self.counted[place].first == first
+
+    def rows_of(self, rounds: IntArray) -> IntArray:
+        """The row of each of these rounds, which were decided one by one."""
+        return np.asarray(np.searchsorted(self["round"], rounds)) if self._has_gaps else rounds
+
+    @property
+    def _has_gaps(self) -> bool:
+        """Whether there are rounds without a row."""
+        return bool(self.counted or self.dropped)
+
+    def outcomes(self, rounds: IntArray) -> IntArray:
+        """What a certificate may see of these rounds now: 0 rejected, 1 good, 2 bad, 3 accepted
+        without a label.
+        """
+        rows = self.rows_of(rounds)
+        label = self._label_at_closing(rows)
+        accepted = np.where(label == 0, 3, np.where(label == 1, 1, 2))
+        return np.where(self["accept"][rows], accepted, 0)
+
+    def _label_at_closing(self, rows: slice | IntArray) -> Column:
         """The labels that a certificate may see: 0 where a human overruled, and where the label
         came after the cohort had closed.
         """
@@ -1006,7 +1103,7 @@ class Rounds:
         return np.where(silent, 0, self["label"][rows])
 
     def _resolved_at_closing(self, rows: slice) -> BoolArray:
-        return np.asarray(self.resolved[rows] & ~self["label_late"][rows])
+        return np.asarray(self._resolved(rows) & ~self["label_late"][rows])
 
     def _log_of(self, rows: slice, chosen: BoolArray) -> RoundLog:
         """The chosen rows, which must be resolved, as a log: with the group where it is known of
@@ -1047,26 +1144,31 @@ class Rounds:
         end = self.returned if stop is None else min(stop, self.returned)
         for epoch, first, last in self.spans(0, end):
             if epochs is None or epoch in epochs:
-                found.append(self._log_between(first, last, at_closing=False))
+                found.append(self._log_between(first, last))
         return _merged(found, with_group)
 
-    def closed_log(
-        self, spans: Sequence[Span], *, with_group: bool, before: bool
-    ) -> RoundLog | None:
-        """The same of closed cohorts, with what was known when they closed, and without rounds
-        that could not be accepted. `before`: with what was known before the first round.
+    def resolved_rows(self, first: int, stop: int) -> tuple[IntArray, IntArray, IntArray]:
+        """The rows of a closed cohort from which the loss may learn, by what was known when it
+        closed: rejected; accepted by the policy and labelled; accepted by the audit coin and
+        labelled. Rounds that could not be accepted are none of them.
         """
-        name = f"log {with_group} {before}"
-        whole, rest = self.remembered(name, spans)
-        found = [] if whole is None else [whole]
-        if whole is None and before:
-            found += [log for log, _ in self.before]
-        for _, first, stop in rest:
-            log = self._log_between(first, stop, at_closing=True)
-            found.append(log.where(log.acceptance > 0))
-        merged = _merged(found, with_group) if rest or whole is None else whole
-        self.remember(name, spans, merged)
-        return merged
+        rows = self._rows_from(first, stop)
+        accept = self["accept"][rows]
+        possible = (self["acceptance"][rows] > 0) & ~self["erased"][rows]
+        labelled = accept & possible & (self._label_at_closing(rows) != 0)
+        audit = self["audit"][rows]
+        kinds = (~accept & possible, labelled & ~audit, labelled & audit)
+        one, two, three = (rows.start + np.flatnonzero(kind) for kind in kinds)
+        return one, two, three
+
+    def log_of_rows(self, rows: IntArray) -> RoundLog:
+        """These rows, which must be resolved, in their order."""
+        if not len(rows):
+            return self._log_of(slice(0, 0), np.zeros(0, dtype=bool))
+        everybody = slice(int(rows[0]), int(rows[-1]) + 1)
+        chosen = np.zeros(everybody.stop - everybody.start, dtype=bool)
+        chosen[rows - rows[0]] = True
+        return self._log_of(everybody, chosen)
 
     def remembered(self, name: str, spans: Sequence[Span]) -> tuple[Any, Sequence[Span]]:
         """What was derived from the first of these cohorts, and the cohorts that are left."""
@@ -1096,7 +1198,7 @@ class Rounds:
         None if there is none.
         """
         found = [
-            self._log_between(start, end, at_closing=False)
+            self._log_between(start, end)
             for _, start, end in self.spans(first, min(stop, self.returned))
         ]
         parts = [log if with_group else log.without_group() for log in found if log.rounds > 0]
@@ -1105,17 +1207,16 @@ class Rounds:
     def logs(self) -> Iterator[tuple[int, RoundLog]]:
         """(epoch, log) of the resolved rounds of each epoch."""
         for epoch, first, stop in self.spans(0, self.returned):
-            log = self._log_between(first, stop, at_closing=False)
+            log = self._log_between(first, stop)
             if log.rounds > 0:
                 yield epoch, log
 
-    def _log_between(self, first: int, stop: int, *, at_closing: bool) -> RoundLog:
+    def _log_between(self, first: int, stop: int) -> RoundLog:
         place = bisect_left(self.counted, first, key=_first_round)
         if place < len(self.counted) and self.counted[place].first == first:
             return self.counted[place].log
         rows = self._rows_from(first, stop)
-        resolved = self._resolved_at_closing(rows) if at_closing else self.resolved[rows]
-        return self._log_of(rows, resolved)
+        return self._log_of(rows, self._resolved(rows))
 
     def audited_rounds(self, first: int, stop: int, groups: tuple[Group, ...]) -> IntArray | None:
         """The rounds between two rounds that the audit coin accepted, by arrival: of people of
@@ -1129,16 +1230,27 @@ class Rounds:
         counts = np.isin(self["group"][rows], codes) | self["erased"][rows]
         return np.asarray(self["round"][rows][self["audit"][rows] & counts])
 
-    def people(self, first: int, stop: int) -> tuple[FloatArray, GroupArray, FloatArray]:
-        """Features, group and weight of the people of these rounds who were not erased."""
+    def people(
+        self, first: int, stop: int, most: int | None = None
+    ) -> tuple[FloatArray, GroupArray, FloatArray]:
+        """Features, group and weight of the people of these rounds who were not erased; of more
+        than `most` those whose level is high enough, who stand for the others.
+        """
         for chunk in self.counted:
             if chunk.first == first:
                 return chunk.features, chunk.group, chunk.rounds
         rows = self._rows_from(first, stop)
         here = ~self["erased"][rows]
         places = np.arange(rows.start, rows.stop)[here]
-        features = self.features[rows] if here.all() else self.features[places]
-        return features, self.groups_of(places), np.ones(len(places))
+        people = len(places)
+        if self.dropped:  # nobody was erased, and those who are needed are there
+            people = stop - first
+        if most is not None and people > most:
+            level = sampling_level(self["round"][places])
+            places = places[level >= least_level(people, most)]
+        weight = np.full(len(places), people / max(len(places), 1))
+        whole = len(places) == rows.stop - rows.start
+        return self.features[rows if whole else places], self.groups_of(places), weight
 
     def arrivals(self, stop: int, without: Sequence[int] = ()) -> Arrivals:
         """The people of the rounds before `stop`; `without`: rounds whose label counts as missing
@@ -1186,7 +1298,9 @@ class Rounds:
         """
         codes = self["group"]
         used = list(dict.fromkeys(codes[codes >= 0].tolist()))
-        renumbered = np.full(len(self._groups) + 1, UNKNOWN)
+        if self.dropped:  # nobody was erased, and sums know groups by their codes
+            used = list(range(len(self._groups)))
+        renumbered: IntArray = np.full(len(self._groups) + 1, UNKNOWN, dtype=KINDS["group"])
         renumbered[used] = np.arange(len(used))
         columns = {name: self[name] for name in KINDS if name not in ("group", "at")}
         return {
@@ -1203,12 +1317,21 @@ class Rounds:
             "schema": self.schema,
             "epochs": self.epochs,
             "overdue": self.overdue,
+            "keep": self.keep,
+            "dropped": (self.dropped, self.dropped_bill),
+            # what cannot be derived again; group codes in it are those of all groups
+            "memory": (self._memory, self._so_far, self._groups) if self.dropped else None,
         }
 
     @classmethod
     def from_fields(cls, stored: Mapping[str, Any]) -> "Rounds":
         """What `to_fields` wrote; InvalidInput for columns that no run can have led to."""
-        rounds = cls()
+        rounds = cls(stored["keep"])
+        rounds.dropped, rounds.dropped_bill = stored["dropped"]
+        if stored["memory"] is not None:
+            rounds._memory, rounds._so_far, groups = stored["memory"]
+            for group in groups:
+                rounds._code_of(group)
         columns = dict(stored["columns"])
         size = len(columns["accept"])
         columns["at"] = np.full(size, np.nan)
@@ -1262,18 +1385,39 @@ class Rounds:
                 raise InvalidInput(f"in round {round} {requirement}.")
         # the rounds 0, 1, ... stand once each, in rows or in counts
         rounds = len(self) + sum(chunk.stop - chunk.first for chunk in self.counted)
+        rounds += self.dropped
         possible = rounds == self.decided and 0 <= self.returned <= self.decided
         possible = possible and bool((np.diff(self["round"]) > 0).all())
         next_round = 0
         for epoch, first, stop in self.spans(0, self.decided):
-            possible = possible and first == next_round and 1 <= epoch <= len(self.epochs)
+            in_order = first >= next_round if self.dropped else first == next_round
+            possible = possible and in_order and 1 <= epoch <= len(self.epochs)
             next_round = stop
-        if not possible or next_round != self.decided:
+        complete = next_round == self.decided or self.dropped > 0
+        if not possible or not complete:
             raise InvalidInput(
                 f"the table holds {rounds} rounds of {len(self.epochs)} epochs, {self.decided} "
                 f"were decided and {self.returned} returned; each round stands once, in the order "
                 "of arrival."
             )
+
+
+def sampling_level(rounds: IntArray) -> IntArray:
+    """0 for half of all rounds, 1 for a quarter, 2 for an eighth, ...: the number of low zero bits
+    of a hash (splitmix64) of the round's number. To keep the rounds of a level and above is to keep
+    a sample that depends on nothing about people, and of which every smaller one is a part.
+    """
+    key = rounds.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    key ^= key >> np.uint64(31)
+    low = key & (~key + np.uint64(1))  # the lowest bit that is set
+    return np.asarray(np.log2(np.maximum(low, 1).astype(np.float64)).astype(np.int64))
+
+
+def least_level(people: int, most: int) -> int:
+    """The level from which on about `most` of so many people are kept."""
+    return max(ceil(log2(people / most)), 0)
 
 
 def _first_round(counts: Counts) -> int:
@@ -1285,10 +1429,15 @@ def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:
     return RoundLog.merged(parts) if parts else None
 
 
-def _grown(column: Column, capacity: int) -> Column:
-    larger = np.zeros((capacity, *column.shape[1:]), column.dtype)
-    larger[: len(column)] = column
-    return larger
+def _grow(columns: dict[str, Any], name: str, capacity: int) -> None:
+    """More rows for a column, without a second copy of it in memory unless somebody looks at it."""
+    shape = (capacity, *columns[name].shape[1:])
+    try:
+        columns[name].resize(shape)
+    except ValueError:  # there is a view of it, which must stay as it is
+        column = columns[name]
+        columns[name] = np.zeros(shape, column.dtype)
+        columns[name][: len(column)] = column
 
 
 def _table(given: Column, rows: int, name: str) -> FloatArray:
@@ -1318,10 +1467,3 @@ def _bill_of(counts: Counts) -> int:
 
 def _summed(place: IntArray, of: BoolArray | FloatArray, size: int) -> FloatArray:
     return np.bincount(place, weights=of, minlength=size).astype(np.float64, copy=False)
-
-
-def _by_group(group: GroupArray, accept: BoolArray, which: BoolArray) -> GroupCounts:
-    counts: GroupCounts = {}
-    for value, drawn in zip(group[which].tolist(), accept[which].tolist(), strict=True):
-        counts[value, drawn] = counts.get((value, drawn), 0.0) + 1.0
-    return counts

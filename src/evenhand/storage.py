@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.algorithms.certified.drift import DriftWatch, WatchedRule
-from evenhand.algorithms.certified.evidence import Evidence
+from evenhand.algorithms.certified.evidence import Evidence, PastPeople
 from evenhand.algorithms.certified.intervals import (
     AuditProcess,
     AuditTotals,
@@ -42,8 +42,10 @@ from evenhand.algorithms.certified.intervals import (
     EpochRecord,
 )
 from evenhand.algorithms.certified.quota import Quota
+from evenhand.algorithms.certified.sample import CohortSample
 from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee, PlannedEpoch
+from evenhand.algorithms.certified.tally import OpenCohorts, Tally
 from evenhand.algorithms.exploration import Explored, Slack
 from evenhand.algorithms.two_phase import TwoPhaseState
 from evenhand.bandit import PracticalSchedule, TheorySchedule
@@ -113,6 +115,8 @@ RECORDS: dict[str, type] = {
         *(Prices, Quota, Schema, Column),
         # people
         *(LabelledSample, RoundLog, Counts, Epoch),
+        # sums and samples of a learner that keeps counts alone
+        *(OpenCohorts, Tally, CohortSample, PastPeople),
         # states of algorithms
         *(TwoPhaseState, Explored, Slack),
         *(CertifiedState, Guarantee, Evidence, EpochRecord, PlannedEpoch),

@@ -18,7 +18,8 @@ from tests.mutants.test_mutants import Mutant
 from evenhand.algorithms.certified import intervals, step
 from evenhand.algorithms.certified.drift import DriftWatch
 from evenhand.algorithms.certified.evidence import Evidence
-from evenhand.algorithms.certified.intervals import BettingProcess, MemberTables
+from evenhand.algorithms.certified.intervals import BettingProcess
+from evenhand.algorithms.certified.rule_tables import MemberTables
 from evenhand.algorithms.certified.step import Certified
 from evenhand.algorithms.exploration import Explorer, labelled_sample
 from evenhand.bounds import BettingState, Cohort

@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from evenhand.contracts import GroupUse, HypothesisClass, Rate
 from evenhand.estimation import TransformedLoss
-from evenhand.rounds import Epoch, Rounds
+from evenhand.rounds import Epoch, Keep, Rounds
 from evenhand.schema import Schema
-from evenhand.words import FloatArray, Group, IntArray
+from evenhand.words import BoolArray, FloatArray, Group, IntArray
 
 GroupNeeded = Literal["always", "exploring", "never"]
 """When the group of a person must be known at the decision: always, in epochs of the phase
@@ -142,6 +142,20 @@ class Gated(Protocol):
 
     def room(self, rounds: Rounds, now: float | None) -> tuple[float, float]:
         """How many people may be accepted by the audit coin, and accepted at all, from now on."""
+        ...
+
+
+@runtime_checkable
+class KeepsCounts(Protocol):
+    """An algorithm that can do with sums instead of people."""
+
+    @property
+    def keep(self) -> Keep:
+        """Whether rows are kept, or counts alone."""
+        ...
+
+    def needed_rows(self, state: Any, rounds: Rounds) -> BoolArray | None:
+        """Which rows are still needed; None: all of them."""
         ...
 
 

@@ -12,7 +12,7 @@ from evenhand.bounds.betting import (
     GapIntervals,
     GroupJoin,
 )
-from evenhand.bounds.betting_wealth import Cohort
+from evenhand.bounds.betting_wealth import AcceptedRounds, Cohort
 from evenhand.bounds.fixed_count import (
     AuditBinomial,
     AuditCounts,
@@ -32,6 +32,7 @@ from evenhand.bounds.slack import (
 )
 
 __all__ = [
+    "AcceptedRounds",
     "AuditBinomial",
     "AuditCounts",
     "AuditDkw",

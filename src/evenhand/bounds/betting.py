@@ -834,10 +834,10 @@ class BettingBound(Brief):
         """
         runs = len(state.rounds)
         plan = plan.grown_to(self.hypotheses, len(self.groups))
-        sizes = {len(cohort.accepts), runs, len(plan.bets), self.hypotheses}
+        sizes = {cohort.hypotheses, runs, len(plan.bets), self.hypotheses}
         if len(sizes) > 1:
             raise LengthMismatch(
-                f"the cohort is for {len(cohort.accepts)} hypotheses, the plan for "
+                f"the cohort is for {cohort.hypotheses} hypotheses, the plan for "
                 f"{len(plan.bets)}, the state for {runs} and the bound for "
                 f"{self.hypotheses}; they must be the same ones."
             )

@@ -63,6 +63,8 @@ AT_ONCE = 100_000
 MOST_ENTRIES = 20_000
 """Rows, or kinds of rounds, that are looked at together."""
 REJECTED, HIT, MISS, UNRESOLVED = range(4)
+OUTCOMES = ("rejected", "positive", "negative", "unresolved")
+"""What became of a round, in the order in which rounds are counted."""
 UP = 0
 LOW = 1
 """The two sides of a process: up rejects high rates, low rejects low ones."""
@@ -79,6 +81,119 @@ def as_table(accepts: ArrayLike, group: ArrayLike) -> tuple[BoolArray, IntArray]
             "(n,)."
         )
     return table, codes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AcceptedRounds(Brief):
+    """How many rounds of each row and outcome every hypothesis accepts: sums, without people.
+
+    A hypothesis that cuts a column accepts the people above its cut. So one number for each cut of
+    a column is kept, the people between it and the next one, and its suffix sums are what the rules
+    of the column accept, or what they reject. Any other rule has a number of its own.
+
+    Parameters
+    ----------
+    rounds : array of int, shape (rows, 4)
+        The rounds of each row by outcome, in the order of `OUTCOMES`.
+    by_slot : array of int, shape (rows, 4, slots)
+        The same by slot.
+    ends : array of int, shape (slots,)
+        The first slot after the column of each slot.
+    place : array of int, shape (M,)
+        The slot at which the sum of each hypothesis begins.
+    below : array of bool, shape (M,)
+        Hypotheses that accept those who are not in the sum.
+
+    Examples
+    --------
+    >>> counts = AcceptedRounds(
+    ...     rounds=np.array([[9, 0, 0, 0]]), by_slot=np.array([[[2, 3], [0, 0], [0, 0], [0, 0]]]),
+    ...     ends=np.array([2, 2]), place=np.array([0, 1, 1]), below=np.array([False, False, True]),
+    ... )
+    >>> counts.weighted(np.ones((1, 4))).tolist()
+    [5.0, 3.0, 6.0]
+    """
+
+    rounds: IntArray
+    by_slot: IntArray
+    ends: IntArray
+    place: IntArray
+    below: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def where(self, rows: BoolArray) -> "AcceptedRounds":
+        """Some of the rows.
+
+        Parameters
+        ----------
+        rows : array of bool
+            Which.
+
+        Returns
+        -------
+        AcceptedRounds
+            These rows.
+        """
+        return AcceptedRounds(
+            self.rounds[rows], self.by_slot[rows], self.ends, self.place, self.below
+        )
+
+    def of(
+        self, rows: IntArray, kinds: IntArray, kind_of: tuple[int, ...], starts: IntArray
+    ) -> FloatArray:
+        """How many rounds of some entries each hypothesis accepts.
+
+        Parameters
+        ----------
+        rows, kinds : array of int, shape (E,)
+            The row of each entry, and as which kind its rounds are seen.
+        kind_of : tuple of int
+            As which kind a round with each of the OUTCOMES is seen.
+        starts : array of int
+            Entries from one start to the next are added up.
+
+        Returns
+        -------
+        array, shape (M, starts)
+            Exact counts.
+        """
+        by_slot = np.zeros((len(rows), self.by_slot.shape[2]), dtype=self.by_slot.dtype)
+        everybody = np.zeros(len(rows))
+        for outcome, seen_as in enumerate(kind_of):
+            here = np.flatnonzero(kinds == seen_as)
+            by_slot[here] += self.by_slot[rows[here], outcome]
+            everybody[here] += self.rounds[rows[here], outcome]
+        if len(starts) < len(rows):
+            by_slot = np.add.reduceat(by_slot, starts, axis=0)
+            everybody = np.add.reduceat(everybody, starts)
+        suffix = np.zeros((by_slot.shape[1] + 1, len(starts)))
+        suffix[:-1] = by_slot.T
+        np.cumsum(suffix[::-1], axis=0, out=suffix[::-1])
+        accepted = (suffix[:-1] - suffix[self.ends])[self.place]
+        accepted[self.below] = everybody - accepted[self.below]
+        return np.asarray(accepted)
+
+    def weighted(self, weight: FloatArray) -> FloatArray:
+        """A weighted sum over the rounds that each hypothesis accepts.
+
+        Parameters
+        ----------
+        weight : array, shape (rows, 4)
+            The weight of a round, by row and outcome.
+
+        Returns
+        -------
+        array, shape (M,)
+            The sums.
+        """
+        rows = weight.any(axis=1)
+        by_slot = np.append(np.tensordot(weight[rows], self.by_slot[rows], 2), 0.0)
+        suffix = np.cumsum(by_slot[::-1])[::-1]
+        accepted = (suffix[:-1] - suffix[self.ends])[self.place]
+        everybody = float((weight * self.rounds).sum())
+        return np.asarray(np.where(self.below, everybody - accepted, accepted))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,6 +222,9 @@ class Cohort(Brief):
     lost_count, lost_weight : array, optional
         People of whom nothing but the draw is known any more, and the largest |phi| that each may
         have had before the clamp (1/p if accepted, else 1).
+    taken : AcceptedRounds, optional
+        How many rounds of each row every hypothesis accepts, instead of `accepts`, which is then of
+        shape (0, n): the people of a row need not be alike for the hypotheses.
 
     Notes
     -----
@@ -135,12 +253,13 @@ class Cohort(Brief):
     labelled: BoolArray = field(default_factory=lambda: np.ones(0, dtype=bool))
     lost_count: FloatArray = field(default_factory=lambda: np.zeros(0))
     lost_weight: FloatArray = field(default_factory=lambda: np.zeros(0))
+    taken: AcceptedRounds | None = None
     rounds: FloatArray = field(init=False, repr=False)
     """The rounds in each row."""
 
     def __post_init__(self) -> None:
         accepts, group = as_table(self.accepts, self.group)
-        counts = ("rejected", "positive", "negative", "unresolved")
+        counts = OUTCOMES
         columns = {
             name: as_numbers(getattr(self, name), len(group), name)
             for name in ("acceptance", "regression", *counts)
@@ -182,6 +301,11 @@ class Cohort(Brief):
         return len(self.group)
 
     @property
+    def hypotheses(self) -> int:
+        """M."""
+        return len(self.accepts) if self.taken is None else len(self.taken)
+
+    @property
     def labelled_group(self) -> IntArray:
         """(n,): the code of the group where labels may be looked at, else -1."""
         inside = self.group >= 0
@@ -212,6 +336,8 @@ class CountedRounds:
     miss: FloatArray
     unresolved: FloatArray
     lost_weight: FloatArray
+    kind_of: tuple[int, int, int, int]
+    """As which kind a round with each of the OUTCOMES is seen."""
 
     @property
     def outcomes(self) -> FloatArray:
@@ -224,9 +350,23 @@ class CountedRounds:
         ones count as forecast.
         """
         m = self.regression
-        w = self.inverse
         unseen = (self.rejected + self.unresolved) * m
-        return unseen + self.hit * (m + (1.0 - m) * w) + self.miss * (m - m * w)
+        return unseen + self.hit * self._phi_of_hit + self.miss * self._phi_of_miss
+
+    @property
+    def _phi_of_hit(self) -> FloatArray:
+        return self.regression + (1.0 - self.regression) * self.inverse
+
+    @property
+    def _phi_of_miss(self) -> FloatArray:
+        return self.regression - self.regression * self.inverse
+
+    @property
+    def phi_of_outcomes(self) -> FloatArray:
+        """(n, 4): what one round with each of the OUTCOMES adds to phi."""
+        m = self.regression
+        of_kind = {REJECTED: m, HIT: self._phi_of_hit, MISS: self._phi_of_miss, UNRESOLVED: m}
+        return np.stack([of_kind[kind] for kind in self.kind_of], axis=1)
 
 
 def counted_rounds(rate: Rate, cohort: Cohort) -> CountedRounds:
@@ -238,11 +378,15 @@ def counted_rounds(rate: Rate, cohort: Cohort) -> CountedRounds:
     ones = np.ones(len(cohort))
     if negatives and positives:
         weight = np.ones(len(cohort.lost_weight))
-        return CountedRounds(cohort.group, ones, none, none, cohort.rounds, none, none, weight)
+        certain = (HIT, HIT, HIT, HIT)
+        columns = (cohort.group, ones, none, none, cohort.rounds, none, none, weight)
+        return CountedRounds(*columns, certain)
     hit = cohort.negative
     miss = cohort.positive
+    kind_of = (REJECTED, MISS, HIT, UNRESOLVED)
     if positives:
         hit, miss = miss, hit
+        kind_of = (REJECTED, HIT, MISS, UNRESOLVED)
     # p = 0 only where no label counts
     inverse = np.divide(1.0, cohort.acceptance, out=ones, where=cohort.acceptance > 0)
     return CountedRounds(
@@ -254,6 +398,7 @@ def counted_rounds(rate: Rate, cohort: Cohort) -> CountedRounds:
         miss,
         cohort.unresolved,
         cohort.lost_weight if cohort.labelled.any() else np.zeros(len(cohort.lost_weight)),
+        kind_of,
     )
 
 
@@ -286,19 +431,22 @@ class Entries:
 
     @classmethod
     def of_groups(
-        cls, accepts: BoolArray, rounds: CountedRounds, groups: int
+        cls, cohort: Cohort, rounds: CountedRounds, groups: int
     ) -> Iterator[tuple[int, "Entries"]]:
         """(group, entries), a part at a time; the group -1 is left out.
 
         Where p = 1, phi is 1 for a hit and 0 for a miss whatever m is: hits look alike, and the
         rest brings nothing.
         """
+        accepts = cohort.accepts
         certain = rounds.inverse == 1.0
         outcomes = rounds.outcomes
         brings = (outcomes != 0) & ~(certain & np.array([[True], [False], [True], [False]]))
         m = np.where(certain, 0.0, rounds.regression)
         for j in range(groups):
             row, kind = np.nonzero((brings & (rounds.group == j)).T)
+            if not len(row):
+                continue
             count = outcomes[kind, row]
             w = rounds.inverse[row]
             # entries that look alike stand next to each other in `order`
@@ -307,7 +455,8 @@ class Entries:
             first = np.ones(len(order), dtype=bool)
             first[1:] = (look[:, 1:] != look[:, :-1]).any(axis=0)
             starts = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
-            if np.count_nonzero(first) >= len(starts) - 1:  # too few look alike: row by row
+            few_alike = np.count_nonzero(first) >= len(starts) - 1
+            if cohort.taken is None and few_alike:  # row by row
                 for at in range(0, len(starts) - 1, MOST_ENTRIES):
                     own = starts[at : at + MOST_ENTRIES + 1]
                     part = slice(own[0], own[-1])
@@ -315,14 +464,18 @@ class Entries:
                     look_of_part = (w[part], m[row[part]], kind[part], count[part])
                     yield j, cls(*look_of_part, people.astype(np.float64), own[:-1] - own[0])
                 continue
-            from scipy import sparse  # heavy, and needed for many rows alone
-
             alike = look[:, first]
             place = np.empty(len(order), dtype=np.int64)
             place[order] = np.cumsum(first) - 1
             shape = (alike.shape[1], len(rounds.group))
-            counted = sparse.csr_array((count, (place, row)), shape=shape)
-            taken = np.ascontiguousarray((counted @ accepts.T.astype(np.float64)).T)
+            if cohort.taken is None:
+                from scipy import sparse  # heavy, and needed for many rows alone
+
+                counted = sparse.csr_array((count, (place, row)), shape=shape)
+                taken = np.ascontiguousarray((counted @ accepts.T.astype(np.float64)).T)
+            else:
+                groups_of_alike = np.flatnonzero(first)
+                taken = cohort.taken.of(row[order], kind[order], rounds.kind_of, groups_of_alike)
             total = np.bincount(place, weights=count, minlength=shape[0]).astype(np.float64)
             for at in range(0, shape[0], MOST_ENTRIES):
                 part = slice(at, at + MOST_ENTRIES)
@@ -400,10 +553,15 @@ def add_cohort(
     phi = rounds.phi
     mass = np.bincount(rounds.group + 1, weights=phi, minlength=groups + 1)[1:]
     inside = rounds.group[:, np.newaxis] == np.arange(groups)
-    hits = cohort.accepts.astype(np.float64) @ np.where(inside, phi[:, np.newaxis], 0.0)
+    if cohort.taken is None:
+        hits = cohort.accepts.astype(np.float64) @ np.where(inside, phi[:, np.newaxis], 0.0)
+    else:
+        each = rounds.phi_of_outcomes
+        own = [cohort.taken.weighted(np.where(here[:, np.newaxis], each, 0.0)) for here in inside.T]
+        hits = np.stack(own, axis=1)
     stakes = (bets * inverse_share.max())[:, :, np.newaxis]
     lost = -np.log1p(-np.minimum(THETA, stakes * rounds.lost_weight)) @ cohort.lost_count
-    for j, entries in Entries.of_groups(cohort.accepts, rounds, groups):
+    for j, entries in Entries.of_groups(cohort, rounds, groups):
         add_wealth(wealth[:, j], entries, bets, float(inverse_share[j]), alive[:, j])
     return np.asarray(hits), np.asarray(mass), np.asarray(lost)
 

@@ -14,7 +14,6 @@ from evenhand.algorithms.certified.evidence import (
     OUTSIDE,
     Evidence,
     PastPeople,
-    audited_people,
     group_codes,
     past_people,
 )
@@ -99,14 +98,3 @@ def test_of_very_many_people_a_sample_is_kept():
     many = np.arange(3.0 * MOST_PAST)[:, None]
     past = PastPeople.nobody().add(many, np.full(len(many), "a", object), np.ones(len(many)))
     assert len(past.weight) == MOST_PAST
-
-
-def test_audited_people_have_labels_and_a_group():
-    rounds = table()
-    rounds.erase(np.flatnonzero(rounds["audit"])[:5])
-    (sample,) = audited_people(rounds, [(1, 0, 400)], ("a",), before=True)
-    audited = rounds["audit"] & ~rounds["erased"] & (PEOPLE.group == "a")
-    assert sample.weight.sum() == audited.sum()
-    good = audited & (PEOPLE.label == 1)
-    assert sample.weight[sample.label == 1].sum() == good.sum()
-    assert audited_people(table(told=False), [(1, 0, 400)], ("a",), before=True) == []

@@ -9,8 +9,6 @@ from evenhand.algorithms.certified.intervals import (
     AuditProcess,
     BettingProcess,
     EpochRecord,
-    MemberTables,
-    acceptance_table,
     labelled_groups,
 )
 from evenhand.bounds import AuditHoeffding, BettingBound, PresetLooks
@@ -41,15 +39,6 @@ def more_people(rounds, people, seed):
 def betting(members=MEMBERS):
     bound = BettingBound(GROUPS, (FPR,), len(members), 0.05)
     return BettingProcess(bound, members, bound.start())
-
-
-def test_a_table_is_remembered_and_equal_to_the_members_answers():
-    tables = MemberTables(MEMBERS)
-    first = tables.on(WORLD.features, None)
-    assert tables.on(WORLD.features.copy(), None) is first
-    one_by_one = np.stack([member.accepts(WORLD.features) for member in MEMBERS])
-    np.testing.assert_array_equal(first, one_by_one)
-    assert acceptance_table((), WORLD.features, None).shape == (0, len(WORLD.features))
 
 
 def test_the_policy_decides_whose_labels_count_before_the_coins():

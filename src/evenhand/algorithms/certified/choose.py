@@ -336,13 +336,16 @@ class PooledCosts:
         table: Callable[[FloatArray, GroupArray | None], BoolArray],
         regression: OutcomeRegression,
         loss: TransformedLoss,
+        observed: RoundLog | None = None,
     ) -> "PooledCosts":
         """Pool the labels of each cell. Where most labels are alone in their cells, there is
         nothing to pool: the regression is then corrected by weighted labels, which stays right if
         the regression is wrong.
 
-        past: features and group of past people; table: which member accepts which row.
+        past: features and group of past people; table: which member accepts which row; observed:
+        the rows of the log as they were seen, where it stands for more rounds than it has.
         """
+        observed = log if observed is None else observed
         accepts, contexts, of_contexts, of_past = _cells(log, past, table)
         of_log = of_contexts[contexts.index]
         size = accepts.shape[1]
@@ -372,8 +375,9 @@ class PooledCosts:
         chance = np.clip(mean + residual / labels, 0.0, 1.0)
         error = None
         cost = total(log.count * (forecast * swing - of_reject)) + (chance - mean) * stake
-        if accepted[accepted >= 2].sum() < accepted.sum() / 2:
-            estimated, variance = doubly_robust(log, regression, loss, cap=WEIGHT_CAP)
+        seen = total(observed.accepted)
+        if seen[seen >= 2].sum() < seen.sum() / 2:
+            estimated, variance = _robust(log, observed, regression, loss)
             cost = total(estimated.acceptance_cost, of_contexts)
             error = np.sqrt(total(variance, of_contexts)) / rounds
         known = (stake / rounds, chance, labels, people / rounds, mean_of(log.acceptance, 1.0))
@@ -394,6 +398,21 @@ class PooledCosts:
         chance = np.clip(self.chance, 1e-6, 1.0 - 1e-6)
         drawn = generator.beta(self.labels * chance, self.labels * (1.0 - chance), size=shape)
         return np.asarray(self.cost + (drawn - chance) * self.stake)
+
+
+def _robust(
+    log: RoundLog, observed: RoundLog, regression: OutcomeRegression, loss: TransformedLoss
+) -> tuple[EstimatedLoss, FloatArray]:
+    """The doubly robust loss and its variance. A row that stands for s times as many rounds as were
+    seen has s times the variance of so many that were seen.
+    """
+    estimated, variance = doubly_robust(log, regression, loss, cap=WEIGHT_CAP)
+    if log is observed:
+        return estimated, variance
+    scale = np.divide(log.count, observed.count, out=np.ones(len(log)), where=observed.count > 0)
+    counts = {name: getattr(log, name) * scale for name in ("rejected", "positive", "negative")}
+    _, larger = doubly_robust(replace(log, **counts), regression, loss, cap=WEIGHT_CAP)
+    return estimated, larger
 
 
 def _cells(
@@ -715,7 +734,8 @@ class Choice:
 class PlanningInputs:
     """What is known when epoch `number` is planned, after `round` rounds: all from closed cohorts.
 
-    log: all resolved rounds; past: people who are kept for forecasts; audits: audited people, where
+    log: all resolved rounds, or some that stand for all; observed: the same rows as they were seen;
+    past: people who are kept for forecasts; audits: audited people, where
     hypotheses are nominated; loss: prices and their normaliser; budget_left: bad accepts that
     audits may still cost; aim: the share that spreads a quota over its period.
     """
@@ -725,6 +745,7 @@ class PlanningInputs:
     state: CertifiedState
     rounds: Rounds
     log: RoundLog
+    observed: RoundLog
     past: PastPeople
     audits: list[LabelledSample]
     loss: TransformedLoss
@@ -760,17 +781,20 @@ class PlanningInputs:
     @cached_property
     def regression(self) -> OutcomeRegression:
         """m(x) = P[y = -1 | x], from all labels."""
-        return fit_outcomes(self.log)
+        return fit_outcomes(self.observed)
 
     # what may be deployed, and what it costs
 
-    def _certified_set(self, accepts: FloatArray) -> CertifiedSet:
+    def _certified_set(self, accepts: BoolArray) -> CertifiedSet:
         """The certified hypotheses and the constants, whose gaps are zero, on some rows."""
         members, lower, upper = self.state.certified()
-        # one row at a time, so that the result has the memory layout of `accepts`: the last bits of
-        # products with it depend on that
+        # the same memory layout as `accepts`: the last bits of products with it depend on that
+        layout: Literal["F", "C"] = "F" if accepts.flags.f_contiguous else "C"
+        decides = np.empty((2 + len(accepts), accepts.shape[1]), order=layout)
+        decides[0] = 1.0
+        decides[1] = 0.0
+        decides[2:] = accepts
         zero = np.zeros((len(lower), 2))
-        row = np.ones((1, accepts.shape[1]))
         guarantee = self.state.guarantee
         shares = None
         if guarantee.shares_matter:
@@ -783,7 +807,7 @@ class PlanningInputs:
             expected = np.r_[1.0, 0.0, self.state.table(self.past.features, shown) @ share]
         return CertifiedSet(
             (ACCEPT_ALL, REJECT_ALL, *members),
-            np.concatenate([row, 0.0 * row, accepts]),
+            decides,
             np.concatenate([zero, lower], axis=1),
             np.concatenate([zero, upper], axis=1),
             guarantee.limit,
@@ -800,13 +824,18 @@ class PlanningInputs:
         """What accepting the people of each cell costs, and what may be deployed on them."""
         group = self.past.group if self.state.guarantee.group_decides else None
         costs = PooledCosts.of(
-            self.log, (self.past.features, group), self.state.table, self.regression, self.loss
+            self.log,
+            (self.past.features, group),
+            self.state.table,
+            self.regression,
+            self.loss,
+            self.observed,
         )
-        return costs, self._certified_set(costs.accepts.astype(np.float64))
+        return costs, self._certified_set(costs.accepts)
 
     @cached_property
     def _robust(self) -> tuple[EstimatedLoss, FloatArray]:
-        return doubly_robust(self.log, self.regression, self.loss, cap=WEIGHT_CAP)
+        return _robust(self.log, self.observed, self.regression, self.loss)
 
     @cached_property
     def _estimated(self) -> tuple[CertifiedSet, FloatArray, FloatArray]:
@@ -817,7 +846,7 @@ class PlanningInputs:
             costs, deployable = self._pooled
             return deployable, costs.cost, costs.variance
         loss, variances = self._robust
-        accepts = self.state.table(loss.features, loss.group).astype(np.float64)
+        accepts = self.state.table(loss.features, loss.group)
         cost = loss.acceptance_cost / loss.rounds
         variance = variances / loss.rounds**2
         return self._certified_set(accepts), cost, variance

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.algorithms.certified.evidence import group_codes
-from evenhand.algorithms.certified.intervals import acceptance_table
+from evenhand.algorithms.certified.rule_tables import acceptance_table
 from evenhand.contracts import Hypothesis
 from evenhand.fairness.drift import DriftMonitor, Stream
 from evenhand.hypotheses.constants import ACCEPT_ALL, Constant
@@ -37,12 +37,15 @@ MOST_RULES = 4
 """
 FIRST_LOOK = 250
 LOOKS_PER_DOUBLING = 50
-"""The tests are looked at at least every 250 people, or every 2% of those decided so far."""
+LATEST_LOOK = 10_000
+"""The tests are looked at at least every 250 people, or every 2% of those decided so far, and every
+10,000 people however many there were: nothing that is new since then takes long.
+"""
 
 
 def next_look(round: int) -> int:
     """The next preset count of people at which the tests are looked at."""
-    return round + max(FIRST_LOOK, round // LOOKS_PER_DOUBLING)
+    return round + min(max(FIRST_LOOK, round // LOOKS_PER_DOUBLING), LATEST_LOOK)
 
 
 @dataclass(frozen=True)

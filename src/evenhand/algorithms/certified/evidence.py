@@ -2,7 +2,7 @@
 look at.
 
 `Evidence` holds sums: no single person can be found in them, so they stay when somebody is erased.
-`past_people` and `audited_people` are read from the table of rounds whenever they are needed, so
+`past_people` is read from the table of rounds whenever they are needed, so
 whoever is erased there is gone here.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from evenhand.algorithms.certified.tally import TalliedCohort
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.fairness.rates import Rate
 from evenhand.rounds import Counts, GroupCounts, Rounds, Span
@@ -19,7 +20,6 @@ from evenhand.words import (
     Group,
     GroupArray,
     IntArray,
-    LabelledSample,
     distinct_groups,
 )
 
@@ -31,7 +31,8 @@ FIRST_PEOPLE = 10
 """How many people a group needs before it counts as one, and each denominator of each group before
 a run starts."""
 MOST_PAST = 4000
-"""Past rows that a forecast looks at."""
+MOST_NEW = 16_384
+"""Past rows that a forecast looks at, and about how many rows of one cohort they are taken of."""
 
 
 def group_codes(group: GroupArray, groups: tuple[Group, ...]) -> IntArray:
@@ -64,7 +65,13 @@ class Evidence:
     negatives: float = 0.0
     unresolved: float = 0.0
 
-    def add(self, cohort: Counts, groups: tuple[Group, ...] | None, *, judged: bool) -> "Evidence":
+    def add(
+        self,
+        cohort: Counts | TalliedCohort,
+        groups: tuple[Group, ...] | None,
+        *,
+        judged: bool,
+    ) -> "Evidence":
         """The counts with a closed cohort.
 
         groups: those of the certificate, None before they are fixed; judged: whether the intervals
@@ -188,7 +195,7 @@ def past_people(rounds: Rounds, spans: Sequence[Span], *, before: bool) -> PastP
                 group = np.full(len(log), None) if log.group is None else log.group
                 past = past.add(log.features, group, log.count)
     for _, first, stop in rest:
-        features, group, weight = rounds.people(first, stop)
+        features, group, weight = rounds.people(first, stop, most=MOST_NEW)
         if len(features):
             past = past.add(features, group, weight)
     rounds.remember(name, spans, past)
@@ -205,40 +212,3 @@ def first_arrivals(rounds: Rounds, first: int, stop: int) -> PastPeople:
         if len(features):
             people = people.add(features, group, weight)
     return people
-
-
-def audited_people(
-    rounds: Rounds, spans: Sequence[Span], groups: tuple[Group, ...], *, before: bool
-) -> list[LabelledSample]:
-    """The audited people of closed cohorts who have a label: labelled draws of the population."""
-    samples = []
-    if before:
-        for log, audited in rounds.before:
-            if audited and log.group is not None:
-                samples += _labelled(log.features, log.group, log.positive, log.negative, groups)
-    for _, first, stop in spans:
-        cohort = rounds.count(first, stop)
-        samples += _labelled(
-            cohort.features,
-            cohort.group,
-            cohort.audited_positive,
-            cohort.audited_negative,
-            groups,
-        )
-    return samples
-
-
-def _labelled(
-    features: FloatArray,
-    group: GroupArray,
-    positive: FloatArray,
-    negative: FloatArray,
-    groups: tuple[Group, ...],
-) -> list[LabelledSample]:
-    inside = group_codes(group, groups) >= 0
-    count = np.concatenate([positive, negative]) * np.tile(inside, 2)
-    seen = count > 0
-    if not seen.any():
-        return []
-    is_negative, rows = np.divmod(np.flatnonzero(seen), len(inside))
-    return [LabelledSample(features[rows], group[rows], 1 - 2 * is_negative, count[seen])]

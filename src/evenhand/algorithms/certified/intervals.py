@@ -12,12 +12,13 @@ people are judged by (`EpochRecord`) is fixed when the epoch is opened, before i
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from hashlib import sha256
 from typing import Protocol, Self
 
 import numpy as np
 
 from evenhand.algorithms.certified.evidence import OUTSIDE, PastPeople, group_codes
+from evenhand.algorithms.certified.rule_tables import MemberTables, RuleSlots
+from evenhand.algorithms.certified.tally import TalliedCohort, coarse
 from evenhand.bounds import (
     AuditBinomial,
     AuditCounts,
@@ -48,60 +49,10 @@ AUDIT_BOUNDS: Mapping[str, FixedCountBound] = {
     "dkw": AuditDkw(),
 }
 """The bounds that look at audited people alone, by name."""
-STEPS = 64.0
-TILE = 2048
-"""People asked about at a time: few enough for scores to stay in the cache."""
 LEAST_FORESEEN = 1e-6
 """Forecasts of the variance take smaller probabilities of being accepted for this one; no bound
 does.
 """
-LARGEST_KEY = 4096
-MOST_TABLES = 8
-"""Tables are remembered for at most so many numbers as key, and so many at a time."""
-
-
-# who accepts whom
-
-
-def acceptance_table(
-    members: tuple[Hypothesis, ...], features: FloatArray, group: GroupArray | None
-) -> BoolArray:
-    """(members, rows): who accepts whom."""
-    if not members:
-        return np.zeros((0, len(features)), dtype=bool)
-    together = getattr(type(members[0]), "together", None)
-    others = [i for i, member in enumerate(members) if type(member) is not type(members[0])]
-    if others:  # candidates come first, then the class, whose rules are asked together
-        parts = (members[: others[0]], members[others[0] :])
-        return np.concatenate([acceptance_table(part, features, group) for part in parts])
-    batch = together(members) if together else None
-    if batch is not None and batch.columns in (None, features.shape[1]):
-        tiles = [batch(features[start : start + TILE].T) for start in range(0, len(features), TILE)]
-        return np.concatenate(tiles, axis=1) if tiles else np.zeros((len(members), 0), dtype=bool)
-    return np.stack([member.accepts(features, group) for member in members])
-
-
-class MemberTables:
-    """acceptance_table with a memory: discrete populations have the same contexts often.
-
-    A table is remembered by the hash of its rows. The rows themselves would be people, whom the
-    state of an algorithm does not keep.
-    """
-
-    def __init__(self, members: tuple[Hypothesis, ...]) -> None:
-        self.members = members
-        self.known: dict[bytes, BoolArray] = {}
-
-    def on(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
-        """The table on these rows."""
-        if group is not None or features.size > LARGEST_KEY:
-            return acceptance_table(self.members, features, group)
-        key = sha256(features.tobytes()).digest()
-        if key not in self.known:
-            if len(self.known) >= MOST_TABLES:
-                self.known.clear()
-            self.known[key] = acceptance_table(self.members, features, None)
-        return self.known[key]
 
 
 # what is fixed before the coins of an epoch
@@ -172,6 +123,11 @@ class GapProcess(Protocol):
         """(members,): how many rounds each process has looked at; 0 where nobody counts them."""
         ...
 
+    @property
+    def slots(self) -> RuleSlots:
+        """Where the rules cut: what must be counted to say how many people each accepts."""
+        ...
+
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """(members, rows): who accepts whom."""
         ...
@@ -188,7 +144,7 @@ class GapProcess(Protocol):
         """Whether intervals look at people of an epoch with this record."""
         ...
 
-    def update(self, cohort: Counts, record: EpochRecord, rounds: Rounds) -> Self:
+    def update(self, cohort: Counts | TalliedCohort, record: EpochRecord, rounds: Rounds) -> Self:
         """After one closed cohort, judged by the record that opened its epoch."""
         ...
 
@@ -242,6 +198,11 @@ class BettingProcess:
         """All since it joined."""
         return self.state.rounds
 
+    @property
+    def slots(self) -> RuleSlots:
+        """Where the rules cut."""
+        return self.tables.slots
+
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """Who accepts whom."""
         return self.tables.on(features, group)
@@ -283,7 +244,7 @@ class BettingProcess:
                 codes[inside],
                 weight=past.weight[inside],
                 acceptance=np.maximum(acceptance[inside], LEAST_FORESEEN),
-                regression=_coarse(regression.negative_probability(features)),
+                regression=coarse(regression.negative_probability(features)),
             )
         return self.bound.plan(self.state, forecast)
 
@@ -291,7 +252,9 @@ class BettingProcess:
         """Where there are bets."""
         return record.bets is not None
 
-    def update(self, cohort: Counts, record: EpochRecord, rounds: Rounds) -> "BettingProcess":
+    def update(
+        self, cohort: Counts | TalliedCohort, record: EpochRecord, rounds: Rounds
+    ) -> "BettingProcess":
         """All people of the certificate's groups count; who was erased raises the thresholds
         instead.
         """
@@ -300,17 +263,24 @@ class BettingProcess:
         # a group that joined after the epoch was opened has no rows in it
         codes = group_codes(cohort.group, self.bound.groups[: len(record.labelled)])
         used = codes >= 0
-        features = cohort.features[used]
-        group = cohort.group[used] if self.group_decides else None
+        taken = None
+        if isinstance(cohort, TalliedCohort):
+            accepts = np.zeros((0, int(used.sum())), dtype=bool)
+            regression = cohort.regression[used]
+            taken = cohort.accepted.where(used)
+        else:
+            features = cohort.features[used]
+            accepts = self.table(features, cohort.group[used] if self.group_decides else None)
+            regression = coarse(record.regression.negative_probability(features))
         lost = np.concatenate([cohort.lost_rejected, cohort.lost_accepted])
         chance = np.where(cohort.lost_accepted > 0, cohort.lost_acceptance, 1.0)
         weight = np.concatenate([np.ones(len(chance)), 1.0 / chance])
         gone = lost > 0
         seen = Cohort(
-            self.table(features, group),
+            accepts,
             codes[used],
             acceptance=cohort.acceptance[used],
-            regression=_coarse(record.regression.negative_probability(features)),
+            regression=regression,
             rejected=cohort.rejected[used],
             positive=cohort.positive[used],
             negative=cohort.negative[used],
@@ -318,6 +288,7 @@ class BettingProcess:
             labelled=record.labelled,
             lost_count=lost[gone],
             lost_weight=weight[gone],
+            taken=taken,
         )
         return self._with(self.bound, self.bound.update(self.state, seen, record.bets))
 
@@ -338,13 +309,6 @@ class BettingProcess:
         if len(self.members) != self.bound.hypotheses:
             return f"it has {len(self.members)} hypotheses, and a bound for {self.bound.hypotheses}"
         return _other_shape(self.state, self.bound.start())
-
-
-def _coarse(regression: FloatArray) -> FloatArray:
-    """m in 64 steps: as valid as m, hardly wider, and people who look alike to the bound can be
-    counted together.
-    """
-    return np.round(regression * STEPS) / STEPS
 
 
 # audits alone
@@ -431,6 +395,11 @@ class AuditProcess:
         """Nobody counts them."""
         return np.zeros(len(self.members))
 
+    @property
+    def slots(self) -> RuleSlots:
+        """Where the rules cut."""
+        return self.tables.slots
+
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """Who accepts whom."""
         return self.tables.on(features, group)
@@ -445,8 +414,11 @@ class AuditProcess:
         """All audits count."""
         return True
 
-    def update(self, cohort: Counts, record: EpochRecord, rounds: Rounds) -> "AuditProcess":
+    def update(
+        self, cohort: Counts | TalliedCohort, record: EpochRecord, rounds: Rounds
+    ) -> "AuditProcess":
         """Take the cohort's audits in the order of arrival, look by look."""
+        assert isinstance(cohort, Counts)  # audits are taken one by one
         sums = self.sums
         for part in self._parts(cohort, rounds):
             sums = self._added(sums, *part)

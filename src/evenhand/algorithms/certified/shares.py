@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.bounds.accepted_share import largest_shares, smallest_shares
-from evenhand.words import BoolArray, FloatArray
+from evenhand.words import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +74,15 @@ class AcceptedShares:
             upper=both("upper"),
         )
 
-    def update(self, accepts: BoolArray, people: FloatArray, doubtful: float) -> "AcceptedShares":
-        """After one closed cohort. accepts (m, rows): whom the first m rules accept; the others
-        came after it. people (rows,): how many; doubtful: people of whom that is not known.
+    def update(self, accepted: FloatArray, people: float, doubtful: float) -> "AcceptedShares":
+        """After one closed cohort. accepted (m,): how many of its `people` the first m rules
+        accept; the others came after it. doubtful: people of whom that is not known.
         """
-        judged = len(accepts)
+        judged = len(accepted)
         later = len(self) - judged
-        chosen = np.pad(accepts @ people, (0, later))
+        chosen = np.pad(accepted, (0, later))
         doubt = np.pad(np.full(judged, doubtful), (0, later))
-        all_people = np.pad(np.full(judged, float(people.sum())), (0, later))
+        all_people = np.pad(np.full(judged, people), (0, later))
         seen = replace(
             self,
             people=self.people + all_people + doubt,

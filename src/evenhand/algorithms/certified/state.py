@@ -16,8 +16,8 @@ from evenhand.algorithms.certified.intervals import (
     BettingProcess,
     EpochRecord,
     GapProcess,
-    acceptance_table,
 )
+from evenhand.algorithms.certified.rule_tables import acceptance_table
 from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.errors import InvalidInput

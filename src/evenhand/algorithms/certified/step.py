@@ -18,7 +18,7 @@ ends where it ends, and the next one has the same policy; cuts are values of exa
 arrivals. So a call of decide() may bring one person or thousands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from math import ceil, floor, inf, isfinite, log
@@ -34,7 +34,6 @@ from evenhand.algorithms.certified.drift import DriftWatch, next_look
 from evenhand.algorithms.certified.evidence import (
     FIRST_PEOPLE,
     PastPeople,
-    audited_people,
     first_arrivals,
     group_codes,
     past_people,
@@ -50,8 +49,17 @@ from evenhand.algorithms.certified.intervals import (
 )
 from evenhand.algorithms.certified.nominate import PredictedOutcomes, due, nominees
 from evenhand.algorithms.certified.quota import Quota
+from evenhand.algorithms.certified.rule_tables import RuleSlots
+from evenhand.algorithms.certified.sample import (
+    ClosedSample,
+    audited_people,
+    closed_sample,
+    remember_closed,
+    still_needed,
+)
 from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.algorithms.certified.state import CertifiedState, GapEnds, Guarantee, PlannedEpoch
+from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, TalliedCohort
 from evenhand.algorithms.settings import (
     as_groups,
     require_choice,
@@ -83,9 +91,9 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, is_constant
 from evenhand.hypotheses.estimator import Estimator, as_class
 from evenhand.hypotheses.models import require_skops
 from evenhand.policies import Mixture
-from evenhand.rounds import FOREVER, NEVER, Counts, Epoch, Rounds
+from evenhand.rounds import FOREVER, NEVER, Counts, Epoch, Keep, Rounds
 from evenhand.schema import Schema
-from evenhand.words import FloatArray, Group, GroupArray, LabelledSample, Prices
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray, LabelledSample, Prices
 
 Kept = TypeVar("Kept")
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
@@ -101,11 +109,11 @@ CUTS = 64
 
 @dataclass(frozen=True, eq=False)
 class ClosedPeople:
-    """What planning may look at: log, the resolved rounds of closed cohorts (None if there are
-    none), and past, the people whom forecasts are made for.
+    """What planning may look at: sample, the resolved rounds of closed cohorts or some of them
+    (None if there are none), and past, the people whom forecasts are made for.
     """
 
-    log: RoundLog | None
+    sample: ClosedSample | None
     past: PastPeople
 
 
@@ -132,6 +140,7 @@ class Certified:
     accept_at_least: float | None = None
     quota: Quota | None = None
     candidates: Sequence[object] | None = None
+    keep: Keep = "rows"
     needs_group: GroupNeeded = field(default="never", init=False)
 
     # one epoch after the other
@@ -155,13 +164,15 @@ class Certified:
         if state.alarms:
             return self._suspend(state, rounds)
         if not rounds.epoch_is_over or state.frozen is not None:
+            if state.frozen is None:
+                self._count_open(state, rounds, now)
             return state, self._goes_on(state, rounds)
 
         # Every row is judged by the record that was written before its coin was tossed: p, m and
         # the bets are predictable, so each factor is one step of a martingale (Ville's inequality
         # gives the intervals). Nothing is fitted here, so nobody can choose the bets after seeing
         # the outcome.
-        cohorts = self._matured(state, rounds, now)
+        cohorts = list(self._matured(state, rounds, now))
         if not cohorts and not self._may_start(state, rounds):
             return self._again(state, rounds)
         for cohort in cohorts:
@@ -311,14 +322,42 @@ class Certified:
         groups = state.groups or ()
         return replace(state, drift=state.drift.feed(rounds, groups, now, self.maturity))
 
-    def _matured(self, state: CertifiedState, rounds: Rounds, now: float | None) -> list[Counts]:
+    def _count_open(self, state: CertifiedState, rounds: Rounds, now: float | None) -> OpenCohorts:
+        """Sums over the rounds that have matured and are not closed, with those since the last
+        look: all of them will close together. They stay in the table's memory, as what can be
+        counted anew from its rows.
+        """
+        process = state.process
+        slots = rule_slots(state)
+        cohorts: OpenCohorts | None
+        _, cohorts = rounds.so_far(OPEN)
+        other_rules = cohorts is not None and cohorts.slots not in (None, slots)
+        if cohorts is None or cohorts.since != state.closed_to or other_rules:
+            cohorts = OpenCohorts(state.closed_to, state.closed_to)
+        judged = {}
+        if isinstance(process, BettingProcess):
+            records = state.records.items()
+            judged = {
+                number: record.regression for number, record in records if record.bets is not None
+            }
+        stop = rounds.matured(now, self.maturity)
+        cohorts.feed(rounds, stop, slots, judged, group_decides=state.guarantee.group_decides)
+        rounds.keep_so_far(OPEN, cohorts.fed_to, cohorts)
+        return cohorts
+
+    def _matured(
+        self, state: CertifiedState, rounds: Rounds, now: float | None
+    ) -> Iterator[Counts | TalliedCohort]:
         """The prefix of rounds whose window has passed, cut by epoch.
 
         A prefix, because closing whoever is ready would select people with quick labels.
         """
-        stop = rounds.matured(now, self.maturity)
-        spans = rounds.spans(state.closed_to, stop)
-        return [rounds.count(first, last) for _, first, last in spans]
+        cohorts = self._count_open(state, rounds, now)
+        slots = rule_slots(state)
+        for span in cohorts.spans:
+            _, first, stop = span
+            tally = cohorts.tallies.get(first)
+            yield rounds.count(first, stop) if tally is None else tally.closed(rounds, span, slots)
 
     def _suspend(self, state: CertifiedState, rounds: Rounds) -> tuple[CertifiedState, Epoch]:
         """An assumption is broken: the fallback is deployed, and a new run begins with the next
@@ -353,7 +392,7 @@ class Certified:
         """Bets and regression from closed cohorts, and the groups whose labels will count."""
         process, groups = state.running
         past = people.past
-        regression = fit_outcomes(people.log)
+        regression = fit_outcomes(None if people.sample is None else people.sample.observed)
         group = past.group if state.guarantee.group_decides else None
         acceptance = policy.acceptance(past.features, group)
         bets = process.bets(past, acceptance, regression)
@@ -370,10 +409,10 @@ class Certified:
         round = rounds.decided
         length = self._length(state, round)
         aim = 1.0 if self.quota is None else self.quota.aim(rounds, now)
-        if state.process is None or people.log is None:
+        if state.process is None or people.sample is None:
             if self.budget_spent(rounds):  # nothing can be learned any more
                 return state, self._constant(state, number, round, length, 0.0)
-            if not self._may_start(state, rounds) or people.log is None:
+            if not self._may_start(state, rounds) or people.sample is None:
                 return state, self._constant(state, number, round, length, aim)
             state = self._start(state, rounds)
         inputs = replace(self._inputs(state, rounds, people, number, round), aim=aim)
@@ -558,16 +597,21 @@ class Certified:
 
     def _closed_people(self, state: CertifiedState, rounds: Rounds) -> ClosedPeople:
         """Read from the table, so whoever was erased there is gone here."""
-        resolved = rounds.closed_log(
-            state.spans, with_group=self.group_use == "decide", before=state.first_run
+        sample = closed_sample(
+            rounds,
+            state.spans,
+            rule_slots(state),
+            with_group=self.group_use == "decide",
+            before=state.first_run,
         )
-        return ClosedPeople(resolved, past_people(rounds, state.spans, before=state.first_run))
+        return ClosedPeople(sample, past_people(rounds, state.spans, before=state.first_run))
 
-    def _audits(self, state: CertifiedState, rounds: Rounds) -> list[LabelledSample]:
+    def _audits(
+        self, state: CertifiedState, rounds: Rounds, sample: ClosedSample
+    ) -> list[LabelledSample]:
         if not state.guarantee.nominates:
             return []
-        groups = state.groups or ()
-        return audited_people(rounds, state.spans, groups, before=state.first_run)
+        return audited_people(rounds, sample, state.groups or (), before=state.first_run)
 
     def _inputs(
         self,
@@ -577,15 +621,16 @@ class Certified:
         number: int,
         round: int,
     ) -> PlanningInputs:
-        assert people.log is not None  # cohorts have been closed
+        assert people.sample is not None  # cohorts have been closed
         return PlanningInputs(
             audit_rate=self.audit_rate,
             horizon=self.horizon,
             state=state,
             rounds=rounds,
-            log=people.log,
+            log=people.sample.log,
+            observed=people.sample.observed,
             past=people.past,
-            audits=self._audits(state, rounds),
+            audits=self._audits(state, rounds, people.sample),
             loss=self.loss,
             number=number,
             round=round,
@@ -720,6 +765,7 @@ class Certified:
         )
         self._require_shares()
         self._require_quota()
+        self._require_keep()
         object.__setattr__(self, "candidates", as_candidates(self.candidates) or None)
         self._require_fitting_class()
         as_groups(self.groups)
@@ -794,6 +840,33 @@ class Certified:
                 hint="use evenhand.Quota(count, period), for example Quota(50, period=1.0).",
                 argument="quota",
             )
+
+    def _require_keep(self) -> None:
+        require_choice("keep", self.keep, ("rows", "counts"))
+        needs = {
+            "a quota": self.quota is not None,
+            f"the bound {self.bound_name!r}": self.bound_name not in ("betting", "nominate"),
+        }
+        for what, given in needs.items():
+            if given and self.keep == "counts":
+                raise InvalidInput(
+                    f'keep is "counts", and {what} looks at people one by one.',
+                    requirement="where counts alone are kept, every round is counted once",
+                    hint='use keep="rows".',
+                    argument="keep",
+                )
+
+    def needed_rows(self, state: CertifiedState, rounds: Rounds) -> BoolArray | None:
+        """Which rows of the table are still needed, where counts alone are kept; None: all of
+        them.
+        """
+        _, cohorts = rounds.so_far(OPEN)
+        if self.keep == "rows" or state.process is None or state.drift is None or cohorts is None:
+            return None
+        if cohorts.since != state.closed_to:
+            return None  # a cohort has just been closed: at the next look
+        slots = rule_slots(state)
+        return still_needed(rounds, state.spans, cohorts, slots, state.drift.fed_to)
 
     @property
     def rules(self) -> tuple[Hypothesis, ...]:
@@ -908,7 +981,15 @@ class Certified:
 # closing a cohort
 
 
-def close(state: CertifiedState, cohort: Counts, rounds: Rounds) -> CertifiedState:
+NO_RULES = RuleSlots(())
+
+
+def rule_slots(state: CertifiedState) -> RuleSlots:
+    """Where the rules of the certificate cut; no rules before intervals start."""
+    return NO_RULES if state.process is None else state.process.slots
+
+
+def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds) -> CertifiedState:
     """Look at a closed cohort exactly once, by the record that opened its epoch: a second look
     with a newer record would not be predictable. A cohort without a record (all applicants were
     accepted, before intervals started) only counts towards the start.
@@ -926,6 +1007,7 @@ def close(state: CertifiedState, cohort: Counts, rounds: Rounds) -> CertifiedSta
     if shares is not None and record is not None:
         shares, group_shares = _counted_shares(state, cohort, record)
     evidence = state.evidence.add(cohort, state.groups, judged=judged)
+    remember_closed(rounds, state.spans, cohort, rule_slots(state))
     return replace(
         state,
         process=process,
@@ -939,27 +1021,31 @@ def close(state: CertifiedState, cohort: Counts, rounds: Rounds) -> CertifiedSta
 
 
 def _counted_shares(
-    state: CertifiedState, cohort: Counts, record: EpochRecord
+    state: CertifiedState, cohort: Counts | TalliedCohort, record: EpochRecord
 ) -> tuple[AcceptedShares, AcceptedShares | None]:
     """The shares that rules accept, with a closed cohort: all its people count."""
     process, groups = state.running
     assert state.shares is not None
+    decide = state.guarantee.group_decides
     rounds = cohort.rounds
-    if not state.guarantee.group_decides:
-        accepts = process.table(cohort.features, None)[: record.rules]
-        return state.shares.update(accepts, rounds, cohort.lost), None
-    # rules see the group: what they say about a group that nobody has named is not known
+    # where rules see the group, what they say about one that nobody has named is not known
     codes = group_codes(cohort.group, groups)
-    inside = codes >= 0
-    accepts = process.table(cohort.features[inside], cohort.group[inside])[: record.rules]
+    inside = codes >= 0 if decide else np.ones(len(rounds), dtype=bool)
+    if isinstance(cohort, TalliedCohort):
+        accepted = cohort.chosen(inside)
+    else:
+        shown = cohort.group[inside] if decide else None
+        accepted = process.table(cohort.features[inside], shown) @ rounds[inside]
     doubtful = float(rounds[~inside].sum()) + cohort.lost
-    shares = state.shares.update(accepts, rounds[inside], doubtful)
-    if state.group_shares is None:
+    people = float(rounds[inside].sum())
+    shares = state.shares.update(accepted[: record.rules], people, doubtful)
+    if not decide or state.group_shares is None:
         return shares, None
     known = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
     own = codes[known] == np.arange(len(record.labelled))[:, np.newaxis]
     doubtful = float(rounds[~known].sum()) + cohort.lost
-    return shares, state.group_shares.update(own, rounds[known], doubtful)
+    people = float(rounds[known].sum())
+    return shares, state.group_shares.update(own @ rounds[known], people, doubtful)
 
 
 def _first_shares(
