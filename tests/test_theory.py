@@ -741,9 +741,9 @@ def test_each_figure_of_the_page_is_what_is_computed(name: str) -> None:
 def test_what_learners_pay_on_the_instance_is_what_was_measured() -> None:
     text = DOCS.read_text(encoding="utf-8")
     rows = json.loads((DOCS.parent / "measured" / "claims.json").read_text())["rows"]
-    about = [row for row in rows if "regret / T^" in row["claim"]]
-    paper = [row for row in about if "theorem 4.1" in row["claim"]]
-    certified = [row for row in about if row["claim"].startswith("certified")]
+    about = [row for row in rows if "regret / T^" in row["row"]]
+    paper = [row for row in about if "theorem 4.1" in row["row"]]
+    certified = [row for row in about if row["row"].startswith("certified")]
     assert len(paper) == len(certified) == 2
     for row in paper:
         ratios = [float(one) for one in re.findall(r"[\d.]+", row["figure"].split("(")[0])]
