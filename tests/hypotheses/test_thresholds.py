@@ -79,7 +79,7 @@ def test_groups_that_cannot_be_compared():
 
 def test_unknown_group_and_group_none():
     rule = PerGroup((("a", ACCEPT_ALL), ("b", REJECT_ALL)))
-    with pytest.raises(InvalidInput, match=r"group 'c' has no rule.*'a', 'b'"):
+    with pytest.raises(InvalidInput, match=r"'c'.*'a', 'b'"):
         rule.accepts(np.zeros((2, 1)), np.array(["a", "c"]))
     for call in (
         lambda: rule.accepts(np.zeros((2, 1))),
@@ -92,7 +92,7 @@ def test_unknown_group_and_group_none():
 
 
 def test_wrong_columns_name_both_numbers():
-    with pytest.raises(InvalidInput, match=r"3 columns.*found on 2 columns"):
+    with pytest.raises(InvalidInput, match=r"3 columns.*2 columns"):
         Threshold(0, 1.0, 2).accepts(np.zeros((4, 3)))
     with pytest.raises(InvalidInput, match=r"column 5 .* 2 columns"):
         ScoreThresholds(column=5).bind(np.zeros((4, 2)), None)
@@ -103,7 +103,7 @@ def test_wrong_columns_name_both_numbers():
 def test_bad_features():
     with pytest.raises(NotFinite):
         ScoreThresholds().bind(np.array([[np.inf]]), None)
-    with pytest.raises(InvalidInput, match="at least one row"):
+    with pytest.raises(InvalidInput, match="row"):
         ScoreThresholds().bind(np.zeros((0, 1)), None)
 
 
@@ -221,7 +221,7 @@ def test_growth_of_stumps():
 
 
 def test_bad_input_to_stumps():
-    with pytest.raises(InvalidInput, match="max_bins is 1"):
+    with pytest.raises(InvalidInput, match="max_bins"):
         Stumps(max_bins=1)
     with pytest.raises(NotFinite):
         Stumps().bind(np.array([[np.nan]]), None)
