@@ -100,7 +100,7 @@ TABLES = {
         ["good 'yes' does not occur", "0, 1", "--good"],
     ),
     "one outcome": (GOOD.replace(",0\n", ",1\n"), COMMON, ["every row has y = 1"]),
-    "one group": (GOOD.replace(",b,", ",a,"), COMMON, ["everybody is of group 'a' (60 people)"]),
+    "one group": (GOOD.replace(",b,", ",a,"), COMMON, ["all people are of group 'a' (60 people)"]),
     "unknown group": (
         GOOD,
         (*COMMON, "--groups", "a,c"),

@@ -209,8 +209,8 @@ def test_a_tree_in_words():
         tree.describe(["age", "income"]) == "accept if (age <= 30.5) or (age > 30.5 and income > 2)"
     )
     leaf = Tree((-1,), (0.0,), (-1,), (-1,), (True,), 2)
-    assert leaf.describe() == "accept everybody"
-    assert Tree((-1,), (0.0,), (-1,), (-1,), (False,), 2).describe() == "reject everybody"
+    assert leaf.describe() == "accept all applicants"
+    assert Tree((-1,), (0.0,), (-1,), (-1,), (False,), 2).describe() == "reject all applicants"
     assert leaf.accepts(np.zeros((3, 2))).tolist() == [True] * 3
 
 

@@ -62,7 +62,9 @@ def test_per_group_is_not_an_enumeration_and_describes_itself():
     bound = ScoreThresholds(per_group=True).bind(x, group)
     assert not isinstance(bound, Enumeration)
     best = bound.best(np.array([1.0, -1.0, 1.0, 1.0]))
-    assert best.describe(["score"]) == "group a: accept if score >= 2; group b: reject everybody"
+    assert (
+        best.describe(["score"]) == "group a: accept if score >= 2; group b: reject all applicants"
+    )
     assert best.accepts(x, group).tolist() == [False, True, False, False]
     assert bound.best(-np.ones(4)) == ACCEPT_ALL
 

@@ -90,9 +90,9 @@ def test_describe_lists_the_likelier_first():
     mixture = Mixture((REJECT_ALL, Threshold(0, 612.0, 1)), (0.27, 0.73))
     assert mixture.describe(["score"]).splitlines() == [
         "with probability 0.73: accept if score >= 612",
-        "with probability 0.27: reject everybody",
+        "with probability 0.27: reject all applicants",
     ]
-    assert Mixture((ACCEPT_ALL,), (1.0,)).describe() == "always: accept everybody"
+    assert Mixture((ACCEPT_ALL,), (1.0,)).describe() == "always: accept all applicants"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ REFUSED = [
         BASIC,
         "group 'x' has 5 people",
     ),
-    ("one group", [{**row, "sex": "f"} for row in rows()], BASIC, "everybody is of group 'f'"),
+    ("one group", [{**row, "sex": "f"} for row in rows()], BASIC, "group 'f'"),
     ("ids that repeat", rows(id="7"), BASIC + 'id = "id"\n', "the id '7' occurs more than once"),
     ("the label as a feature", rows(), BASIC + 'features = ["repaid"]\n', "cannot be features"),
     ("an unknown key", rows(), BASIC + 'colour = "red"\n', "unknown key 'colour'"),
