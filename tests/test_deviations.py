@@ -47,7 +47,7 @@ def test_the_entries_are_numbered_from_one_on() -> None:
 def claim(start: str) -> str:
     """The figure that `make claims` printed last for the claim that begins so."""
     rows = json.loads((DOCS / "measured" / "claims.json").read_text(encoding="utf-8"))["rows"]
-    (figure,) = (row["figure"] for row in rows if row["claim"].startswith(start))
+    (figure,) = (row["figure"] for row in rows if row["row"].startswith(start))
     return figure
 
 

@@ -284,7 +284,7 @@ def test_the_first_frame_fixes_the_columns_of_a_learner(library):
         learner.decide(np.zeros((3, 6)), group[:3])
 
 
-def test_a_schema_may_be_told_before_the_first_person():
+def test_a_schema_may_be_given_before_the_first_person():
     frame, group, _ = table(200)
     schema = eh.Schema.of(frame).changed("age", missing=True)
     learner = eh.CertifiedLearner(

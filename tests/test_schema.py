@@ -197,7 +197,7 @@ def test_a_row_of_zeros_is_a_person():
     assert (nobody["city"], nobody["age"]) == ("", 0)
 
 
-def test_kinds_that_cannot_be_told_are_refused():
+def test_kinds_that_are_not_clear_are_refused():
     with pytest.raises(InvalidInput):
         Schema.of(pl.DataFrame({"x": [None, None]}))
     with pytest.raises(InvalidInput, match="int, str"):

@@ -326,7 +326,7 @@ class WithoutPrices(TwoTowns):
         return super().loss(policy, Prices())
 
 
-def test_an_environment_that_forgets_prices_breaks_a_requirement_and_is_told_which():
+def test_an_environment_that_forgets_prices_breaks_a_requirement_that_is_named():
     with pytest.raises(RequirementBroken, match="loss"):
         check_environment(WithoutPrices())
 

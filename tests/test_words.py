@@ -252,7 +252,7 @@ def test_a_blank_text_is_no_group(given):
     assert as_known_groups(given, 3).tolist() == ["a", None, None]
 
 
-def test_one_flat_person_is_told_both_ways_out():
+def test_the_error_about_one_flat_person_names_both_ways_out():
     with pytest.raises(InvalidInput, match=r"reshape\(1, -1\).*reshape\(-1, 1\)"):
         as_features([1.0, 2.0])
 

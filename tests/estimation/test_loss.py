@@ -253,7 +253,7 @@ def test_with_capped_weights_a_good_regression_saves_it():
     assert (variance > 0).all()
 
 
-def test_labels_of_everybody_leave_no_room_for_the_regression():
+def test_labels_of_all_applicants_leave_no_room_for_the_regression():
     log = RoundLog.from_rounds([[0.0], [1.0]], [True, True], [1, -1], 1.0)
     with_bad, _ = doubly_robust(log, ConstantOutcome(0.99))
     np.testing.assert_allclose(with_bad.acceptance_cost, one_sided(log).acceptance_cost)

@@ -11,7 +11,7 @@ def log(accept=(1, 1, 0, 0), p=(0.5, 0.5, 0.5, 0.5), label=(1, -1, 0, 0), **more
     return DecisionLog.of(X, np.array(accept, dtype=bool), p, label, **more)
 
 
-def test_what_is_told_is_kept():
+def test_what_is_given_is_kept():
     found = log(
         group=["a", None, float("nan"), 7], id=["k", "l", "m", "n"], names=["score"], count=2
     )

@@ -64,7 +64,7 @@ def test_loss_and_all_three_gaps_are_covered_at_every_block_and_estimated_well(f
     assert (np.diff(found.course.gaps[:, :, 2] - found.course.gaps[:, :, 1], axis=0) <= 1e-12).all()
 
 
-def test_what_is_told(found):
+def test_what_is_reported(found):
     assert found.verdict == "within"
     assert found.sentence.startswith(
         "Certified with probability 0.95 under the assumptions below: "
@@ -112,7 +112,7 @@ def test_constants_are_exactly_even_and_thin_mixtures_pay_only_for_their_rules()
     assert (thin.lower, thin.upper) == pytest.approx((0.1 * rule.lower, 0.1 * rule.upper))
 
 
-def test_without_groups_only_the_loss_is_told():
+def test_without_groups_only_the_loss_is_reported():
     log = logged(1000, 1)[0]
     alone = evaluate(replace(log, group=np.full(1000, None)), POLICY)
     assert alone.verdict == "no groups"
@@ -134,7 +134,7 @@ def test_people_of_no_or_other_groups_are_outside():
     assert len(evaluate(replace(log, group=group), POLICY).gaps) == 3
 
 
-def test_groups_that_are_told_to_the_accepted_alone_are_refused():
+def test_groups_that_are_reported_for_the_accepted_alone_are_refused():
     log = logged(2000, 1)[0]
     with pytest.raises(InvalidInput, match=r"100.0% of the rejected"):
         evaluate(replace(log, group=np.where(log.accept, log.group, None)), POLICY)

@@ -5,7 +5,7 @@ from evenhand.errors import InvalidInput
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
 
 
-def test_constants_accept_everybody_or_nobody():
+def test_constants_accept_all_applicants_or_nobody():
     rows = np.zeros((3, 2))
     assert ACCEPT_ALL.accepts(rows).all()
     assert not REJECT_ALL.accepts(rows).any()

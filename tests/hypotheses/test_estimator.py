@@ -214,7 +214,7 @@ def test_a_tree_in_words():
     assert leaf.accepts(np.zeros((3, 2))).tolist() == [True] * 3
 
 
-def test_deep_trees_tell_how_much_they_leave_out():
+def test_deep_trees_report_how_much_they_leave_out():
     draw = np.random.default_rng(0)
     model = DecisionTreeClassifier(random_state=0).fit(
         draw.normal(size=(300, 2)), draw.integers(0, 2, 300)

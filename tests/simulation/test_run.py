@@ -292,7 +292,7 @@ def test_the_comparator_may_be_chosen(played):
     assert free.optimum == pytest.approx(slow_optimum(world, 1.0), abs=1e-9)
 
 
-def test_progress_is_told_after_each_epoch():
+def test_progress_is_reported_after_each_epoch():
     world, told = lending(), []
     run = simulate(learner_of("one-sided", world), world, 2500, 11, progress=told.append)
     assert told == list(run.rounds)
@@ -343,7 +343,7 @@ def test_delays_depend_on_person_and_label():
 
 
 @pytest.mark.parametrize(("mean", "never"), [(-1.0, 0.0), (1.0, 1.5), (1.0, -0.1)])
-def test_impossible_laws_are_refused(mean, never):
+def test_impossible_delays_are_refused(mean, never):
     law = LabelDelays(lambda p: np.full(len(p), mean), never=lambda p: np.full(len(p), never))
     with pytest.raises(InvalidInput, match="probability"):
         law.draw(PEOPLE, stream(3, "delays"))

@@ -45,7 +45,7 @@ def test_a_handful():
     assert found[0].argument == "groups"
 
 
-def test_noise_is_not_said_to_tell():
+def test_noise_is_not_said_to_reveal():
     """200 columns of noise on 300 people; without the correction the share is biased upwards."""
     rng = np.random.default_rng(5)
     group = rng.choice(["a", "b"], 300)
@@ -96,7 +96,7 @@ def test_the_warning_names_the_column_of_the_source():
     assert found.name == "firstname"
 
 
-def test_values_that_have_nothing_to_do_with_the_group_are_not_said_to_tell():
+def test_values_that_have_nothing_to_do_with_the_group_are_not_said_to_reveal_it():
     """50 values on 600 people: the part that chance shows is taken away."""
     rng = np.random.default_rng(4)
     shares = []

@@ -180,7 +180,7 @@ def test_rows_without_a_group_are_left_out_on_demand(made):
     assert "1 rows with a missing value were left out" in map(str, table.notes)
 
 
-def test_a_column_that_may_name_people_is_told_and_not_guessed_away(made):
+def test_a_column_that_may_name_people_is_reported_and_not_guessed_away(made):
     table = made(rows(), BASIC)
     assert table.names == ("id", "income")
     (note,) = table.notes

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.play import FPR, WORLD, everybody
+from tests.play import FPR, WORLD, every_learner
 from tests.testing.own_learner import BROKEN, OwnLearner
 
 from evenhand.environments import LowerBound, Scores
@@ -29,7 +29,7 @@ from evenhand.testing import (
 )
 from evenhand.words import Decisions
 
-LEARNERS = everybody() | {
+LEARNERS = every_learner() | {
     "certified": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, seed=1),
     "certified, group decides": CertifiedLearner(
         WORLD.hypotheses, FPR, 0.3, 0.1, group_use="decide", seed=1

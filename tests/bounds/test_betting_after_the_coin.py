@@ -132,7 +132,7 @@ class TestNobodyCouldBeAccepted:
         )
         return Cohort(world.accepts, world.group, **{**settings, **changed})
 
-    def test_selection_rates_look_at_everybody(self):
+    def test_selection_rates_look_at_all_applicants(self):
         world = random_world(2)
         bound = small_bound(world, (SR,))
         cohort = self.cohort(world, labelled=[False, False])
