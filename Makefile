@@ -55,7 +55,7 @@ package: $(VENV)/.installed-test  ## build dist/ and try it: the sdist with its 
 claims: $(VENV)/.installed-test  ## measure the theorems of the paper (full tier, takes longer)
 	$(BIN)/pytest -m claims -s
 
-claims-tables: $(VENV)/.installed-test  ## the promise under every rate on real tables, and what it costs (within an hour)
+claims-tables: $(VENV)/.installed-test  ## the guarantee under every rate on real tables, and what it costs (within an hour)
 	$(BIN)/pytest -m claims_tables -s
 
 torture: $(VENV)/.installed-test  ## the service's table of trials: target and figure, row by row

@@ -67,7 +67,7 @@ def certified(**changed):
     return CertifiedLearner(**{**settings, **changed})
 
 
-def everybody():
+def every_learner():
     """Every learner of the paper's part of the package, small enough to be quick."""
     common = dict(
         hypotheses=WORLD.hypotheses,

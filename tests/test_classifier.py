@@ -164,23 +164,17 @@ def test_text_is_encoded_in_a_pipeline_or_refused(frames):
     pipeline = make_pipeline(columns, classifier(limit=0.02))
     pipeline.fit(frame, outcome, fairclassifier__sensitive_features=frames.Series(group.tolist()))
     assert abs(fpr_gap(pipeline.predict_proba(frame)[:, 1], group, outcome)) <= 0.02 + 1e-9
-    with pytest.raises(
-        eh.InvalidInput, match=r"Linear compares numbers.*columns city \(text\).*OneHotEncoder"
-    ):
+    with pytest.raises(eh.InvalidInput, match=r"Linear.*city.*OneHotEncoder"):
         classifier().fit(frame, outcome, sensitive_features=group)
 
 
 def test_missing_and_several_groups_are_refused(frames):
     features, group, outcome = table()
     holes = [None, *group.tolist()[1:]]
-    with pytest.raises(
-        eh.InvalidInput, match=r"group is missing in 1 of 1200 rows \(first: row 0\).*Hint"
-    ):
+    with pytest.raises(eh.InvalidInput, match=r"group .* 1 of 1200 .*row 0"):
         classifier().fit(features, outcome, sensitive_features=frames.Series(holes))
     two = frames.DataFrame({"sex": group.tolist(), "region": group.tolist()})
-    with pytest.raises(
-        eh.InvalidInput, match=r"has 2 columns; a person is of one group.*join them"
-    ):
+    with pytest.raises(eh.InvalidInput, match="2 columns"):
         classifier().fit(features, outcome, sensitive_features=two)
 
 
@@ -212,9 +206,9 @@ def test_fairlearns_metric_frame_reads_its_answers(frames):
 
 def test_refusals():
     features, group, outcome = table()
-    with pytest.raises(eh.InvalidInput, match="sensitive_features is None"):
+    with pytest.raises(eh.InvalidInput, match="sensitive_features"):
         classifier().fit(features, outcome)
-    with pytest.raises(eh.InvalidInput, match="there is no rate 'tpr'"):
+    with pytest.raises(eh.InvalidInput, match="'tpr'"):
         classifier(rate="tpr").fit(features, outcome, sensitive_features=group)
     with pytest.raises(eh.BadLabel, match="3 classes"):
         classifier().fit(features, np.arange(len(group)) % 3, sensitive_features=group)
@@ -242,9 +236,9 @@ def test_the_good_outcome_is_the_one_that_is_named(good, bad):
 
 def test_texts_without_a_named_good_outcome_are_refused():
     features, group, outcome = table()
-    with pytest.raises(eh.BadLabel, match=r"'default' and 'repaid'.*pos_label='repaid'"):
+    with pytest.raises(eh.BadLabel, match="'default' and 'repaid'"):
         eh.FairClassifier(eh.Stumps()).fit(features, outcome, sensitive_features=group)
-    with pytest.raises(eh.BadLabel, match="pos_label is 'yes'"):
+    with pytest.raises(eh.BadLabel, match="'yes'"):
         classifier(pos_label="yes").fit(features, outcome, sensitive_features=group)
 
 
@@ -303,7 +297,7 @@ def test_feature_names_are_those_of_the_frame_until_an_array_comes(frames):
     model = classifier(eh.Stumps()).fit(frame, outcome, sensitive_features=group)
     assert model.feature_names_in_.tolist() == ["income", "debt"]
     assert model.n_features_in_ == 2
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
+    with pytest.warns(UserWarning, match="feature names"):
         by_order = model.predict_proba(features[:, :2])
     assert np.array_equal(by_order, model.predict_proba(frame[["debt", "income"]]))
     model.fit(features, outcome, sensitive_features=group)
@@ -319,16 +313,14 @@ def test_a_mixture_that_decides_by_the_group_refuses_one_it_has_not_seen():
     y = (np.arange(40) % 7 > 2).astype(int)
     model = eh.FairClassifier(eh.Stumps(), group_use="decide", limit=0.3)
     model.fit(X, y, sensitive_features=group)
-    with pytest.raises(
-        eh.errors.InvalidInput, match="the group 'Mars' was not in the training table"
-    ):
+    with pytest.raises(eh.errors.InvalidInput, match="'Mars'"):
         model.predict(X[:1], sensitive_features=["Mars"])
 
 
 def test_an_outcome_that_is_missing_is_said_to_be_missing():
     pandas = pytest.importorskip("pandas")
     people = pandas.DataFrame({"x": [0.0, 1.0, 2.0, 3.0]})
-    with pytest.raises(eh.errors.BadLabel, match=r"y is missing \(NaN\) in 1 of 4 rows"):
+    with pytest.raises(eh.errors.BadLabel, match=r"y .* 1 of 4 rows"):
         eh.FairClassifier().fit(people, [0.0, 1.0, np.nan, 1.0], sensitive_features=list("aabb"))
 
 
@@ -341,9 +333,7 @@ def test_a_negative_weight_is_an_error_and_not_a_zero(value):
     weight = np.ones(8)
     weight[2] = value
     model = eh.FairClassifier(eh.Stumps(), limit=0.2)
-    with pytest.raises(
-        eh.errors.InvalidInput, match="row 2; a weight is a number of at least 0"
-    ) as caught:
+    with pytest.raises(eh.errors.InvalidInput, match="row 2") as caught:
         model.fit(features, label, sensitive_features=group, sample_weight=weight)
     assert f"{value:g}" in str(caught.value)
     model.fit(features, label, sensitive_features=group)

@@ -284,7 +284,7 @@ def work(how, **more):
 
 
 @pytest.mark.slow
-def test_solves_and_lives_without_numba_are_the_same_bit_for_bit():
+def test_solves_and_runs_without_numba_are_the_same_bit_for_bit():
     pytest.importorskip("numba")
     without, compiled_ = work("blocked"), work("compiled")
     assert compiled_["loaded"]

@@ -112,9 +112,9 @@ def test_a_rate_needs_no_more_than_who_counts_and_the_sign():
 
 def test_a_rate_that_cannot_be_estimated_says_who_is_missing():
     nobody = LabelledSample(ROWS, ["a", "a", "b", "b"], [-1, -1, 1, 1])
-    with pytest.raises(CannotEstimateRate, match=r"group 'b' has 2 people .* 0 negatives"):
+    with pytest.raises(CannotEstimateRate, match=r"'b' .* 0 negatives"):
         Spared().group_weights(nobody)
-    with pytest.raises(CannotEstimateRate, match="two groups"):
+    with pytest.raises(CannotEstimateRate, match="groups"):
         Spared().group_weights(LabelledSample(ROWS, ["a"] * 4, [-1, -1, 1, 1]))
 
 

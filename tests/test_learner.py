@@ -10,7 +10,7 @@ from math import log
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from tests.play import FPR, WORLD, certified, everybody, play, two_phase, world
+from tests.play import FPR, WORLD, certified, every_learner, play, two_phase, world
 from tests.without_clocks import calls
 
 import evenhand as eh
@@ -25,12 +25,12 @@ from evenhand.learners import AcceptAll, TwoPhaseLearner, Unconstrained, Uniform
 from evenhand.rounds import FOREVER
 from evenhand.words import Prices
 
-NAMES = list(everybody())
+NAMES = list(every_learner())
 
 
 @pytest.fixture(params=NAMES)
 def learner(request):
-    return everybody()[request.param]
+    return every_learner()[request.param]
 
 
 def test_each_person_is_one_round_and_decisions_carry_what_they_must(learner):
@@ -144,7 +144,7 @@ def test_nobody_is_no_round():
 
 @pytest.mark.thorough
 def test_restarted_equals_a_new_learner(learner):
-    fresh = everybody()
+    fresh = every_learner()
     name = next(n for n in NAMES if fresh[n].params == learner.params)
     play(learner, 700, 1, told=0.8)
     again = learner.restarted(5)
@@ -160,7 +160,7 @@ def test_params_are_plain_values(learner):
 
 @pytest.mark.thorough
 def test_with_certify_only_the_group_changes_no_probability():
-    for name, learner in everybody().items():
+    for name, learner in every_learner().items():
         if learner.group_use == "decide":
             continue
         play(learner, 1500, 7)

@@ -15,7 +15,7 @@ from threading import Condition, Event, Thread, get_ident
 
 import numpy as np
 import pytest
-from tests.play import WORLD, certified, everybody, play, two_phase
+from tests.play import WORLD, certified, every_learner, play, two_phase
 
 import evenhand as eh
 from evenhand import storage
@@ -293,7 +293,7 @@ def test_learners_in_different_threads_do_not_wait_for_each_other():
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 @pytest.mark.parametrize("name", ["two-phase", "uniform"])
 def test_copies_have_a_lock_of_their_own(again, name):
-    learner = everybody()[name]
+    learner = every_learner()[name]
     play(learner, 200, 0)
     other = again(learner)
     assert other.online.lock is not learner.online.lock

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tests.play import FPR, WORLD, certified, everybody, play, two_phase, world
+from tests.play import FPR, WORLD, certified, every_learner, play, two_phase, world
 
 import evenhand as eh
 from evenhand import storage
@@ -58,9 +58,9 @@ def continues(learner, path, seed, **how):
 
 
 @pytest.mark.parametrize("rounds", [0, 64, 1500])
-@pytest.mark.parametrize("name", list(everybody()))
+@pytest.mark.parametrize("name", list(every_learner()))
 def test_a_loaded_learner_continues_bit_for_bit(name, rounds, tmp_path):
-    learner = everybody()[name]
+    learner = every_learner()[name]
     play(learner, rounds, 1, told=0.8)
     continues(learner, tmp_path / "learner.npz", 2, told=0.8)
 

@@ -71,7 +71,7 @@ def test_all_ways_of_saying_unknown_lead_to_the_same_run(way, plainly):
     assert list(map(str, mine)) == list(map(str, theirs))
 
 
-def test_everybody_counts_whether_the_group_is_known_or_not(plainly):
+def test_all_applicants_count_whether_the_group_is_known_or_not(plainly):
     closed = plainly.state.closed_to
     assert closed >= 800
     assert plainly.state.evidence.people == closed

@@ -13,15 +13,18 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from evenhand import CertifiedLearner, simulate
+from evenhand.cli import main
 from evenhand.contracts import Rate
 from evenhand.errors import BadLabel, InvalidInput, NotSerialisable, ProtocolError
 from evenhand.fairness.rates import RATES, as_rates
 from evenhand.hypotheses import CLASSES
 from evenhand.simulation import LEARNERS, Entry, compare
+from evenhand.simulation.named import POPULATIONS
 from evenhand.simulation.study import StudyPlan, source_of, study
-from evenhand.tables import Description, Frame, PublishedTable, TableColumn, people
+from evenhand.tables import TABLES, Description, Frame, PublishedTable, TableColumn, people
 from evenhand.testing import (
     RequirementBroken,
     check_bound,
@@ -269,13 +272,13 @@ def test_a_stranger_s_bound_certifies_through_simulate():
 
 
 def test_a_bound_must_keep_its_requirements_and_have_a_name_of_its_own(tmp_path):
-    with pytest.raises(RequirementBroken, match="is broken"):
+    with pytest.raises(RequirementBroken):
         check_bound(Hopeful())
     named = PlainHoeffding()
     named.name = "betting"
-    with pytest.raises(InvalidInput, match="as one of evenhand's is"):
+    with pytest.raises(InvalidInput):
         CertifiedLearner(TenCuts(), RejectedGood(), 0.3, 0.05, bound=named)
-    with pytest.raises(InvalidInput, match="bound is 'bootstrap'"):
+    with pytest.raises(InvalidInput, match="'bootstrap'"):
         CertifiedLearner(TenCuts(), RejectedGood(), 0.3, 0.05, bound="bootstrap")
     with pytest.raises(NotSerialisable):
         CertifiedLearner(TenCuts(), RejectedGood(), 0.3, 0.05, bound=PlainHoeffding(), seed=1).save(
@@ -323,8 +326,8 @@ class WithoutPrices(TwoTowns):
         return super().loss(policy, Prices())
 
 
-def test_an_environment_that_forgets_prices_breaks_a_requirement_and_is_told_which():
-    with pytest.raises(RequirementBroken, match="loss is a share of mistakes"):
+def test_an_environment_that_forgets_prices_breaks_a_requirement_that_is_named():
+    with pytest.raises(RequirementBroken, match="loss"):
         check_environment(WithoutPrices())
 
 
@@ -334,16 +337,16 @@ class DeafToPrices(TwoTowns):
 
 
 def test_an_environment_that_ignores_prices_breaks_a_requirement():
-    with pytest.raises(RequirementBroken, match="prices weigh the errors"):
+    with pytest.raises(RequirementBroken, match="prices"):
         check_environment(DeafToPrices())
 
 
 def test_rates_are_named_once():
     assert list(RATES) == ["fpr", "fnr", "selection"]
     assert [rate.symbol for rate in as_rates("equalised-odds")] == ["FPR", "FNR"]
-    with pytest.raises(InvalidInput, match="there is no rate 'tpr'"):
+    with pytest.raises(InvalidInput, match="'tpr'"):
         CertifiedLearner(TenCuts(), "tpr", 0.1, 0.05)
-    with pytest.raises(InvalidInput, match="it is a rate, the name of one"):
+    with pytest.raises(InvalidInput, match="rate"):
         as_rates([1])
 
 
@@ -382,23 +385,23 @@ TOWNS = PublishedTable(
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """A package whose entry points name what is written above, as an installer leaves it."""
+    """A package whose entry points name what is written above, as an installer leaves it; commands
+    run in its folder.
+    """
     folder = tmp_path / "stranger-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
     (folder / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.syspath_prepend(tmp_path)
+    for registry in (RATES, CLASSES, LEARNERS, POPULATIONS, TABLES):
+        monkeypatch.setattr(registry, "_foreign", None)  # looked for anew
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def command(*words, cwd):
-    return subprocess.run(
-        [sys.executable, "-m", "evenhand", *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def command(*words):
+    return CliRunner().invoke(main, words, catch_exceptions=False)
 
 
 def test_another_package_adds_names_to_the_commands(installed):
@@ -413,20 +416,26 @@ def test_another_package_adds_names_to_the_commands(installed):
         "--rounds",
         "400",
     )
-    done = command("simulate", *words, cwd=installed)
+    done = subprocess.run(
+        [sys.executable, "-m", "evenhand", "simulate", *words],
+        cwd=installed,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "cautious on two-towns: 400 rounds" in done.stdout
-    refused = command("simulate", "--learner", "reckless", cwd=installed)
-    assert refused.returncode == 2
+    refused = command("simulate", "--learner", "reckless")
+    assert refused.exit_code == 2
     assert "there is no learner 'reckless'" in refused.stderr
     assert "cautious" in refused.stderr
 
 
 def test_another_package_adds_a_table(installed):
-    done = command("solve", "towns-table", "--limit", "0.3", cwd=installed)
-    assert done.returncode == 0, done.stderr
+    done = command("solve", "towns-table", "--limit", "0.3")
+    assert done.exit_code == 0, done.stderr
     assert "towns-table: 50 people" in done.stdout
-    listed = command("data", "list", "--json", cwd=installed).stdout
+    listed = command("data", "list", "--json").stdout
     assert "People of two towns" in listed
 
 
@@ -446,10 +455,10 @@ def test_another_package_adds_a_class_to_solve(installed):
         "--limit",
         "0.3",
     )
-    done = command("solve", "t.csv", *words, cwd=installed)
-    assert done.returncode == 0, done.stderr
-    wrong = command("solve", "t.csv", *words[:-3], "nine-cuts", cwd=installed)
-    assert wrong.returncode == 2
+    done = command("solve", "t.csv", *words)
+    assert done.exit_code == 0, done.stderr
+    wrong = command("solve", "t.csv", *words[:-3], "nine-cuts")
+    assert wrong.exit_code == 2
     assert "'nine-cuts' is not one of" in wrong.stderr
     assert "'ten-cuts'" in wrong.stderr
 
@@ -491,8 +500,8 @@ def test_another_package_adds_names_to_a_study(installed, described):
         "--label paid --good yes --group town --class ten-cuts --rate rejected-good --limit 0.2 "
         "--learner cautious --learner certified --rounds 300 --seeds 1 --jobs 1 --out s"
     )
-    done = command("study", str(described.path), *words.split(), cwd=installed)
-    assert done.returncode == 0, done.stderr
+    done = command("study", str(described.path), *words.split())
+    assert done.exit_code == 0, done.stderr
     assert "cautious" in done.stdout
     page = (installed / "s" / "report.html").read_text()
     assert "rejected good rate" in page

@@ -253,7 +253,7 @@ def test_a_policy_that_does_not_verify_is_replaced_by_the_last_certified_one(ban
     force = bank.service.decider.refresh(LOAN)
     assert (force.mode, policy_from_json(force.policy.document).describe()) == (
         "killed",
-        "always: accept everybody",
+        "always: accept all applicants",
     )
 
 

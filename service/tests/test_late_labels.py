@@ -52,9 +52,9 @@ def late(shop, mean, lags):
 LAGS = (5, 5, 5, 5, 30, 40, 5, 40)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_no_false_alarm_however_the_closings_are_timed(tmp_path, seed):
-    """Each life raises a false alarm with probability at most 1e-3; two of them, seeded."""
+    """Each run raises a false alarm with probability at most 1e-3; two of them, seeded."""
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=seed)
     assert not late(shop, 15.0, LAGS)
     watched = {stream["stream"]: stream["people"] for stream in shop.lineage[-1].info["drift"]}

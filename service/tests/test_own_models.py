@@ -151,6 +151,7 @@ def application(key, features, group=None):
     return {"key": key, "person": key, "product": "loan", "features": features, "group": group}
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_served_certified_explained_and_the_same_after_a_restart(tmp_path):
     first, second = tmp_path / "one", tmp_path / "two"
     first.mkdir()

@@ -38,7 +38,13 @@ PRODUCTS = {
 }
 
 
-@pytest.fixture(params=list(PRODUCTS))
+@pytest.fixture(
+    params=[
+        # "both" and "decide" have the same kind of rules, and more that can differ
+        pytest.param(name, marks=pytest.mark.slow if name in ("thresholds", "stumps") else ())
+        for name in PRODUCTS
+    ]
+)
 def shop(request, tmp_path):
     made = Shop(tmp_path / "ledger.sqlite", PRODUCTS[request.param], seed=len(request.param))
     yield made

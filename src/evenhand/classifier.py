@@ -61,7 +61,7 @@ class Component:
     --------
     >>> from evenhand.hypotheses import ACCEPT_ALL
     >>> Component(0.25, ACCEPT_ALL).hypothesis.describe()
-    'accept everybody'
+    'accept all applicants'
     """
 
     weight: float
@@ -478,18 +478,16 @@ def _require_somebody(weight: FloatArray) -> None:
         raise InvalidInput("sample_weight is zero for every row; at least one row must count.")
 
 
-def _classes(
-    outcome: ClassArray, everybody: ClassArray, pos_label: Group
-) -> tuple[ClassArray, Group]:
+def _classes(outcome: ClassArray, y: ClassArray, pos_label: Group) -> tuple[ClassArray, Group]:
     """The two classes in order, and the good one."""
     from sklearn.utils.multiclass import check_classification_targets
 
-    if everybody.dtype.kind == "f" and np.isnan(everybody).any():
+    if y.dtype.kind == "f" and np.isnan(y).any():
         raise BadLabel(
-            f"y is missing (NaN) in {np.isnan(everybody).sum():,} of {len(everybody):,} rows.",
+            f"y is missing (NaN) in {np.isnan(y).sum():,} of {len(y):,} rows.",
             hint="leave out people without an outcome; nothing is made up for them.",
         )
-    check_classification_targets(everybody)
+    check_classification_targets(y)
     classes = np.unique(outcome)
     if len(classes) > 2:
         raise BadLabel(

@@ -697,7 +697,7 @@ class AuditEvidence(Protocol):
 
     @property
     def most_people(self) -> FloatArray:
-        """(M, R, G): everybody who counts for the rate, with the doubtful accepted ones."""
+        """(M, R, G): all people who count for the rate, with the doubtful accepted ones."""
         ...
 
     @property
@@ -707,7 +707,7 @@ class AuditEvidence(Protocol):
 
     @property
     def least_people(self) -> FloatArray:
-        """(M, R, G): everybody who counts for the rate, with the doubtful rejected ones."""
+        """(M, R, G): all people who count for the rate, with the doubtful rejected ones."""
         ...
 
     @property
@@ -998,7 +998,7 @@ class Learner(Protocol):
 
 @runtime_checkable
 class SupportsOverrule(Protocol):
-    """A learner that can be told that a human decided otherwise. The round stays as it was drawn.
+    """A learner that takes reports that a human decided otherwise. The round stays as it was drawn.
 
     Notes
     -----
@@ -1058,11 +1058,11 @@ class SupportsErasure(Protocol):
 
 @runtime_checkable
 class SupportsLateGroups(Protocol):
-    """A learner that can be told a group after the decision.
+    """A learner that takes a report of the group after the decision.
 
     Notes
     -----
-    Requirements: a group is told once; telling it again changes nothing, and another one is
+    Requirements: a group is reported once; reporting it again changes nothing, and another one is
     refused.
 
     Examples

@@ -118,7 +118,7 @@ class InvalidInput(EvenhandError, ValueError):
     ... except eh.InvalidInput as error:
     ...     print(error)
     the price false_accept is -1.0; prices are finite numbers of at least 0. Hint: one number for \
-everybody, or an array with one for each person.
+all people, or an array with one for each person.
     """
 
     def __init__(

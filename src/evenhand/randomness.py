@@ -57,7 +57,7 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
 def keyed_uniform(secret: bytes | KeyedHash, *parts: str) -> float:
     """A number in [0, 1) that only the holder of a secret can predict.
 
-    Everybody who is shown the secret can recompute it.
+    Anyone who is shown the secret can recompute it.
 
     Parameters
     ----------

@@ -933,7 +933,7 @@ def _column_of(name: str, series: Any) -> Column:
         return Column(name, missing=gaps)
     if not values:
         raise InvalidInput(
-            f"the column {name!r} has no value at all, so that its kind cannot be told.",
+            f"the column {name!r} has no value at all, so that its kind is not known.",
             hint="leave it out, or write the schema yourself: Schema((Column(...), ...)).",
         )
     if all(isinstance(value, bool | np.bool_) for value in values):

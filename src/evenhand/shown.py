@@ -219,10 +219,10 @@ class Shown(ABC):
         body = "".join(
             f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in lines
         )
-        told = f"<p>{len(rows):,} rows</p>" if left_out > 0 else ""
+        note = f"<p>{len(rows):,} rows</p>" if left_out > 0 else ""
         return (
             f"<div><p><b>{escape(self._headline())}</b></p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{told}</div>"
+            f"<tbody>{body}</tbody></table>{note}</div>"
         )
 
 

@@ -113,7 +113,7 @@ def exploration_rounds(masses: Sequence[float], log_size: float, delta: float, s
     delta : float
         delta.
     slack : float
-        gamma' - gamma: what is promised minus what is competed with.
+        gamma' - gamma: what is guaranteed minus what is competed with.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def exploration_rounds(masses: Sequence[float], log_size: float, delta: float, s
     if not 0 < slack <= 1:
         raise InvalidInput(
             f"slack is {slack}; gamma' - gamma must lie in (0, 1].",
-            hint="promise more than you compete with.",
+            hint="guarantee a wider gap than you compete with.",
         )
     inverse = sum(1 / _share(mass, "a mass") for mass in masses)
     return math.ceil(2 * inverse * _log_union(log_size, delta) / slack**2)

@@ -190,7 +190,7 @@ def as_arrivals(
     features: ArrayLike, group: ArrayLike | None, schema: Schema | None, *, group_needed: bool
 ) -> tuple[FloatArray, GroupArray | None, Schema | None]:
     """People who come to be decided about: their rows, their groups and the schema of their
-    columns, in arrays that nobody else can change. A group that is needed is known of everybody.
+    columns, in arrays that nobody else can change. A group that is needed is known for all people.
 
     >>> rows, group, schema = as_arrivals([[1.0]], ["a"], None, group_needed=True)
     >>> rows.tolist(), group.tolist(), schema
@@ -396,7 +396,7 @@ class CostSensitiveProblem(Brief):
     acceptance_cost: FloatArray = field(init=False, repr=False)
     """c^{+1} - c^{-1}: what accepting a row costs beyond rejecting it."""
     rejection_total: float = field(init=False, repr=False)
-    """The cost of rejecting everybody."""
+    """The cost of rejecting all applicants."""
 
     def __post_init__(self) -> None:
         _encode_features(self)
@@ -461,7 +461,7 @@ class Prices(Brief):
                 raise InvalidInput(
                     f"the price {name} is {getattr(self, name)!r}; prices are finite numbers of "
                     "at least 0.",
-                    hint="one number for everybody, or an array with one for each person.",
+                    hint="one number for all people, or an array with one for each person.",
                 )
             object.__setattr__(self, name, float(value) if value.ndim == 0 else value)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.play import FPR, WORLD, certified, everybody, two_phase
+from tests.play import FPR, WORLD, certified, every_learner, two_phase
 
 from evenhand import storage
 from evenhand.algorithms.base import Forgets, HasNotes, Note
@@ -18,7 +18,7 @@ from evenhand.hypotheses import Linear
 from evenhand.rivals import ExploreExploit, SemiLogistic
 from evenhand.rounds import Rounds
 
-LEARNERS = everybody() | {
+LEARNERS = every_learner() | {
     "certified": certified(),
     "certified, group decides": certified(group_use="decide"),
     "certified, with a window": certified(maturity=4.0),
@@ -108,7 +108,7 @@ def with_a_pen(step):
 @pytest.mark.parametrize("defect", [with_a_memory, with_a_pen])
 def test_a_step_that_is_not_pure_is_found(defect, monkeypatch):
     """Negative control."""
-    learner = everybody()["unconstrained"]
+    learner = every_learner()["unconstrained"]
     monkeypatch.setattr(Greedy, "step", defect(Greedy.step))
     with pytest.raises(AssertionError):
         check_that_a_step_is_pure(learner)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.play import FPR, WORLD, everybody, play
+from tests.play import FPR, WORLD, every_learner, play
 
 from evenhand.algorithms.baselines import AnyPolicy
 from evenhand.algorithms.exploration import sample_of
@@ -40,7 +40,7 @@ def test_the_two_lengths_of_explore_then_commit():
 
 
 def test_explore_then_commit_deploys_the_empirically_best_fair_policy():
-    learner = everybody()["explore-then-commit"]
+    learner = every_learner()["explore-then-commit"]
     play(learner, 1500, 0)
     sample, limit = learner.sample, learner.slack.limit
     costs, gaps = [], []
@@ -115,7 +115,7 @@ def test_fair_on_gathered_keeps_the_limit_on_what_was_gathered_only():
     assert {"explore", "greedy"} == {epoch.phase for epoch in learner.report.epochs}
 
 
-def test_fair_on_gathered_needs_the_group_of_everybody():
+def test_fair_on_gathered_needs_the_group_of_all_applicants():
     learner = FairOnGathered(WORLD.hypotheses, FPR, 0.1, first_rounds=100, seed=0)
     play(learner, 300, 0)
     assert learner.epoch.phase == "greedy"

@@ -96,10 +96,10 @@ def test_a_delta_above_that_of_theorem_3_1_is_named():
 
 
 def test_refusals():
-    with pytest.raises(InvalidInput, match="no finite ln") as caught:
+    with pytest.raises(InvalidInput, match="finite") as caught:
         eh.TwoPhaseLearner.as_printed(eh.Stumps(), FPR, 0.02, 0.01, 1000)
     assert caught.value.argument == "hypotheses"
-    with pytest.raises(InvalidInput, match="does not fit into a horizon of 4") as caught:
+    with pytest.raises(InvalidInput, match="horizon of 4") as caught:
         eh.TwoPhaseLearner.as_printed(WORLD.hypotheses, FPR, 0.02, 0.01, 4)
     with pytest.raises(InvalidInput) as caught:
         eh.TwoPhaseLearner.as_printed(WORLD.hypotheses, FPR, 0.02, 0.01, 1000, 0.6)

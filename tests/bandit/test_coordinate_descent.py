@@ -293,7 +293,7 @@ def test_an_oracle_bound_to_other_rows_is_refused():
         def cheapest(self, acceptance_cost):
             return Answer(other.policy(0), other.acceptance[0])
 
-    with pytest.raises(LengthMismatch, match="the oracle answers for"):
+    with pytest.raises(LengthMismatch, match="oracle"):
         solve(case, 0.1, 1.0, 1, oracle=Unsuitable())
 
 
@@ -304,5 +304,5 @@ def test_only_mixtures_can_be_weighted():
         def cheapest(self, acceptance_cost):
             return Answer("a rule of thumb", case.oracle.acceptance[0])
 
-    with pytest.raises(InvalidInput, match="answered with a str"):
+    with pytest.raises(InvalidInput, match="str"):
         solve(case, 0.1, 1.0, 1, oracle=Unsuitable())

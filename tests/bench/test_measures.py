@@ -72,7 +72,7 @@ def test_the_walk_reaches_the_brute_force_optimum_of_a_hull(hull):
     assert cost == pytest.approx(highs(hull.costs, hull.gaps[None, :], 0.01), abs=1e-6)
 
 
-def test_records_tell_their_spread():
+def test_records_report_their_spread():
     record = Record("row", ">= 2 x", "3 x", True, (2.0, 3.0, 400.0))
     assert record.spread == "2 .. 400"
     assert record.as_json()["ratios"] == (2.0, 3.0, 400.0)

@@ -262,7 +262,7 @@ def test_a_nominated_hypothesis_joins_with_its_own_share_and_an_empty_past():
     )
     after = both.update(joined, cohort, both.plan(joined))
     assert after.rounds.tolist() == [2900.0, 900.0]
-    with pytest.raises(InvalidInput, match="more than delta"):
+    with pytest.raises(InvalidInput, match="delta"):
         both.joined_by(0.04)
 
 
@@ -369,12 +369,12 @@ def test_a_bound_refuses_nonsense(change, message):
 def test_misfits_are_refused():
     bound = BettingBound((0, 1), (FPR,), 1, 0.05)
     plan = bound.plan(bound.start())
-    with pytest.raises(LengthMismatch, match="for 2 hypotheses"):
+    with pytest.raises(LengthMismatch, match="2 hypotheses"):
         bound.update(bound.start(), Cohort(np.ones((2, 1)), [0], **COLUMNS), plan)
-    with pytest.raises(InvalidInput, match=r"group code 2 in row 0.*outside"):
+    with pytest.raises(InvalidInput, match="group code 2"):
         bound.update(bound.start(), Cohort(np.ones((1, 1)), [2], **COLUMNS), plan)
     one, two = Cohort(np.ones((1, 1)), [0], **COLUMNS), BettingBound((0, 1), (FPR,), 2, 0.05)
-    with pytest.raises(LengthMismatch, match="the plan for 2"):
+    with pytest.raises(LengthMismatch, match="plan"):
         bound.update(bound.start(), one, two.plan(two.start()))
 
 
@@ -390,7 +390,7 @@ def test_who_joined_after_the_plan_bets_nothing():
 
 
 def test_a_table_that_is_no_table_is_refused():
-    with pytest.raises(LengthMismatch, match="accepts is"):
+    with pytest.raises(LengthMismatch, match="accepts"):
         Cohort(np.ones((2, 3)), [0], **COLUMNS)
 
 
@@ -398,7 +398,7 @@ def test_a_plan_that_knows_the_data_is_refused():
     bound = BettingBound((0, 1), (FPR,), 1, 0.05)
     cohort = Cohort(np.ones((1, 1)), [0], **COLUMNS)
     later = bound.update(bound.start(), cohort, bound.plan(bound.start()))
-    with pytest.raises(ProtocolError, match="it knows the data"):
+    with pytest.raises(ProtocolError):
         bound.update(bound.start(), cohort, bound.plan(later))
 
 
@@ -410,7 +410,7 @@ def test_a_bet_is_cut_and_a_negative_one_refused():
     )
     one, other = (bound.update(bound.start(), cohort, plan) for plan in (bold, bolder))
     assert np.array_equal(one.wealth, other.wealth)
-    with pytest.raises(InvalidInput, match="negative or not finite"):
+    with pytest.raises(InvalidInput):
         EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), -0.2), 0.0, 1)
 
 

@@ -85,7 +85,7 @@ def failures(case, lifetimes, rounds, delta=DELTA, **settings):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_lifetimes_are_covered(case):
+def test_runs_are_covered(case):
     """At most 14 failures of 60; a true rate of .32 is detected with probability .9."""
     assert failures(case, 60, 4000) <= limit(60, DELTA)
 
@@ -121,7 +121,7 @@ def one_bet_failures():
 
 @pytest.mark.claims
 @pytest.mark.parametrize("case", CASES)
-def test_long_lifetimes_are_covered(case):
+def test_long_runs_are_covered(case):
     failed = failures(case, 200, 200_000)
     allowed = limit(200, DELTA)
     print(f"{case}: {failed} of 200 lifetimes of 200,000 rounds missed; allowed: {allowed}")
@@ -129,13 +129,13 @@ def test_long_lifetimes_are_covered(case):
 
 
 @pytest.mark.claims
-def test_lifetimes_on_continuous_features_with_a_logistic_regression_are_covered():
+def test_runs_on_continuous_features_with_a_logistic_regression_are_covered():
     failed = sum(continuous_lifetime_fails(seed) for seed in range(200))
     print(f"continuous features: {failed} of 200 lifetimes missed; allowed: {limit(200, DELTA)}")
     assert failed <= limit(200, DELTA)
 
 
-def test_a_few_lifetimes_on_continuous_features_are_covered():
+def test_a_few_runs_on_continuous_features_are_covered():
     assert sum(continuous_lifetime_fails(seed, rounds=4000) for seed in range(20)) <= limit(
         20, DELTA
     )

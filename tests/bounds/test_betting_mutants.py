@@ -165,7 +165,7 @@ def test_mutant_propensity_floor_dropped():
     wealth when not.
     """
     world = random_world(0)
-    with pytest.raises(InvalidInput, match="acceptance is 0 in row 0"):
+    with pytest.raises(InvalidInput, match="acceptance is 0"):
         single(world, 0, acceptance=0.0, regression=0.5, rejected=1)
     with pytest.raises(AssertionError):
         [

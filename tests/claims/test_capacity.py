@@ -95,7 +95,7 @@ def _learned(policy):
         - sum(
             weight
             for rule, weight in zip(policy.hypotheses, policy.weights, strict=True)
-            if rule.describe() == "reject everybody"
+            if rule.describe() == "reject all applicants"
         )
     )
 

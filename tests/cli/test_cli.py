@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from evenhand.cli import COMMANDS, OF_THE_SERVICE, main
 
@@ -99,7 +100,7 @@ TABLES = {
         ["good 'yes' does not occur", "0, 1", "--good"],
     ),
     "one outcome": (GOOD.replace(",0\n", ",1\n"), COMMON, ["every row has y = 1"]),
-    "one group": (GOOD.replace(",b,", ",a,"), COMMON, ["everybody is of group 'a' (60 people)"]),
+    "one group": (GOOD.replace(",b,", ",a,"), COMMON, ["all people are of group 'a' (60 people)"]),
     "unknown group": (
         GOOD,
         (*COMMON, "--groups", "a,c"),
@@ -250,7 +251,7 @@ def test_no_traceback_in_a_real_process(write):
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-16"])
+@pytest.mark.parametrize("encoding", ["ascii", "utf-16"])
 def test_output_of_any_encoding(write, encoding):
     """A name that the terminal cannot show is written with question marks, and nothing fails."""
     table = write(GOOD.replace("x,z", "łódź→,z"), "łódź.csv")
@@ -267,15 +268,21 @@ def test_output_of_any_encoding(write, encoding):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_are_told_how_to_complete(shell):
+def test_every_shell_can_complete(shell):
+    def asked(what, **words):
+        variables = {"_EVENHAND_COMPLETE": f"{shell}_{what}", **words}
+        return CliRunner().invoke(main, prog_name="evenhand", env=variables).stdout
+
+    assert "_EVENHAND_COMPLETE" in asked("source")
+    words = {"COMP_WORDS": "evenhand so", "COMP_CWORD": "1" if shell != "fish" else "so"}
+    assert "solve" in asked("complete", **words)
+
+
+def test_the_installed_program_completes():
     program = Path(sys.executable).with_name("evenhand")
-    asking = {**os.environ, "_EVENHAND_COMPLETE": f"{shell}_source"}
+    asking = {**os.environ, "_EVENHAND_COMPLETE": "zsh_source"}
     script = subprocess.run([program], capture_output=True, text=True, env=asking, check=True)
     assert "_EVENHAND_COMPLETE" in script.stdout
-    words = {"COMP_WORDS": "evenhand so", "COMP_CWORD": "1" if shell != "fish" else "so"}
-    completing = {**os.environ, **words, "_EVENHAND_COMPLETE": f"{shell}_complete"}
-    done = subprocess.run([program], capture_output=True, text=True, env=completing, check=True)
-    assert "solve" in done.stdout
 
 
 def other_commands(monkeypatch, *entries):

@@ -247,7 +247,7 @@ def test_the_help_lists_every_name(run):
 
 
 @pytest.mark.parametrize(("gap", "told"), [(0.01, True), (0.2, False)])
-def test_the_lower_bound_is_told_where_the_theorem_says_something(gap, told):
+def test_the_lower_bound_is_reported_where_the_theorem_says_something(gap, told):
     """3.59 for a gap of .01 at delta = .05 (`sharp_regret_lower_bound`); nothing above 1/16."""
     gaps = np.array([[0.3, gap]])
     measured = Tradeoff((1 / 3,), (10**4, 10**6), (0,), 0.02, 0.05, gaps, 1 / gaps, gaps)

@@ -95,7 +95,7 @@ def test_long_rules_are_numbered_in_order_of_appearance():
     long = LinearRule((1.5, -2.25, 3.125), 4.0)
     short = Threshold(0, 30.0, 3)
     mixed = Mixture((short, long, ACCEPT_ALL), (0.2, 0.7, 0.1))
-    assert rules.mixture(mixed) == "0.70 rule 1 + 0.20 income >= 30 + 0.10 accept everybody"
+    assert rules.mixture(mixed) == "0.70 rule 1 + 0.20 income >= 30 + 0.10 accept all applicants"
     assert rules.mixture(mixed, 2) == "0.70 rule 1 + 0.20 income >= 30 + 1 more"
     assert rules.mixture(Mixture((long,), (1.0,))) == "rule 1"
     console = Console(width=200)

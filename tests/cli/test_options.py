@@ -58,7 +58,7 @@ def test_json_is_printed_or_saved(tmp_path):
     assert values_of(json_options) == {"document": None}
     assert values_of(json_options, "--json") == {"document": "-"}
     assert values_of(json_options, "--json-file", str(path)) == {"document": path}
-    with pytest.raises(click.UsageError, match="give one of them"):
+    with pytest.raises(click.UsageError):
         values_of(json_options, "--json", "--json-file", str(path))
 
 
@@ -70,7 +70,7 @@ def test_a_list_has_commas_between_its_texts():
 
 def test_a_name_must_be_in_its_registry():
     assert CLASS_NAME.convert("stumps", None, None) == "stumps"
-    with pytest.raises(click.BadParameter, match=r"'forest' is not one of 'stumps'"):
+    with pytest.raises(click.BadParameter, match=r"'forest'.*'stumps'"):
         CLASS_NAME.convert("forest", None, None)
 
 

@@ -100,7 +100,7 @@ def test_a_proxy_in_the_sixth_place_of_a_linear_rule_is_warned_about(tmp_path):
     assert show.uses(task, policy, "postcode")
     text = shown_policy(task, policy)
     assert "the group is not looked at" not in text
-    assert "the group is no input, but postcode tells" in text
+    assert "the group is no input, but postcode reveals" in text
     harmless = Mixture((LinearRule((9.0, 8.0, 7.0, 6.0, 5.0, 0.0), 0.5),), (1.0,))
     assert "the group is not looked at" in shown_policy(task, harmless)
 
@@ -123,12 +123,12 @@ def test_values_of_a_text_column_that_reveal_the_group_together_are_warned_about
     columns = {"income": draw.normal(size=600).round(3), "firstname": name}
     label = np.where(draw.random(600) < 0.5, "yes", "no")
     task = table_problem(write_people(tmp_path / "p.csv", columns, group, label), RACE)
-    assert [(one.kind, one.name) for one in task.warnings] == [("tells the group", "firstname")]
+    assert [(one.kind, one.name) for one in task.warnings] == [("reveals the group", "firstname")]
     assert task.warnings[0].share > 0.9
     column = task.table.names.index("firstname=a3")
     policy = Mixture((Threshold(column, 1.0, len(task.table.names), False),), (1.0,))
     text = shown_policy(task, policy)
-    assert "WARNING: 'firstname' tells" in text
+    assert "WARNING: 'firstname' reveals" in text
     assert "(--leave-out firstname)" in text
     assert "accept if firstname=a3 < 1" in text
     assert "the group is not looked at" not in text
@@ -137,7 +137,7 @@ def test_values_of_a_text_column_that_reveal_the_group_together_are_warned_about
 
 
 def test_a_copy_of_the_group_with_several_values_is_warned_about(tmp_path):
-    """preRace=White < 1 is the group in disguise, although the value alone tells little of it."""
+    """preRace=White < 1 is the group in disguise, although the value alone reveals little of it."""
     draw = np.random.default_rng(3)
     races = [f"r{number}" for number in range(8)]
     race = draw.choice(races, 2000)
@@ -149,4 +149,4 @@ def test_a_copy_of_the_group_with_several_values_is_warned_about(tmp_path):
     policy = Mixture((Threshold(column, 1.0, len(task.table.names), False),), (1.0,))
     text = shown_policy(task, policy)
     assert "accept if preRace=r0 < 1" in text
-    assert "the group is no input, but preRace tells" in text
+    assert "the group is no input, but preRace reveals" in text

@@ -38,7 +38,7 @@ def test_the_same_seed_gives_the_same_run(run):
     assert shown(3) != shown(4)
 
 
-def test_a_learner_without_a_certificate_is_told(run):
+def test_a_learner_without_a_certificate_is_reported(run):
     out = " ".join(
         run(
             "simulate", "--rounds", 4000, "--learner", "fair-on-gathered", "--limit", 0.05

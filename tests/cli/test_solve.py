@@ -22,7 +22,7 @@ def arrays(rows, columns=COLUMNS):
     )
 
 
-def test_the_answer_is_told_in_words(run, lending):
+def test_the_answer_is_reported_in_words(run, lending):
     result = run("solve", lending, *LENDING, "--limit", "0.05")
     assert result.exit_code == 0
     out = result.stdout

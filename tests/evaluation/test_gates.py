@@ -62,7 +62,7 @@ def test_the_ledger_gives_each_look_its_share_once(tmp_path):
     with pytest.raises(InvalidInput, match=r"delta 0\.05"):
         GateLedger.read(path, 0.1)
     path.write_text("{}")
-    with pytest.raises(InvalidInput, match="no ledger"):
+    with pytest.raises(InvalidInput, match="ledger"):
         GateLedger.read(path, 0.05)
 
 

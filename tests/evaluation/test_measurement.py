@@ -78,7 +78,7 @@ def test_one_sided_outcomes_leave_the_false_positive_rate_open():
 def test_without_outcomes_only_selection_is_measured():
     measured = measure(np.array([True, False]), ["a", "b"])
     assert [rate.symbol for rate in measured.rates] == ["SR"]
-    with pytest.raises(InvalidInput, match="need outcomes"):
+    with pytest.raises(InvalidInput, match="outcomes"):
         measure(np.array([True, False]), ["a", "b"], rates="fpr")
 
 

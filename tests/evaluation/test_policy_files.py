@@ -30,7 +30,7 @@ def test_what_is_no_policy_file(tmp_path, document, message):
     path.write_text(document)
     with pytest.raises(InvalidInput, match=message):
         PolicyFile.read(path)
-    with pytest.raises(InvalidInput, match="there is no policy file"):
+    with pytest.raises(InvalidInput, match="policy file"):
         PolicyFile.read(tmp_path / "nowhere.json")
 
 

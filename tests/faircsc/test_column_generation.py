@@ -19,7 +19,7 @@ def test_infeasible_without_constants_is_proved(wrap):
         np.array([[0.0], [1.0], [2.0]]), None, np.zeros(3), np.array([1.0, -1.0, 1.0])
     )
     unfair = eh.FiniteClass.from_table(np.array([[0, 1, 0], [0, 1, 1]], bool))
-    with pytest.raises(eh.Infeasible, match=r"at least 1 \(proved by oracle call 2\)") as caught:
+    with pytest.raises(eh.Infeasible) as caught:
         eh.solve_fair(
             problem, wrap(unfair), eh.FalsePositiveRate(), sample, 0.05, with_constants=False
         )

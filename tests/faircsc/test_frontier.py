@@ -64,7 +64,7 @@ def test_needs_two_groups_and_a_grid():
     with pytest.raises(eh.InvalidInput, match="5 groups"):
         eh.frontier(five.problem, five.hypotheses, eh.FalsePositiveRate(), five.sample, [0.1])
     two = random_problem(1)
-    with pytest.raises(eh.InvalidInput, match="limits is empty"):
+    with pytest.raises(eh.InvalidInput, match="limits"):
         eh.frontier(two.problem, two.hypotheses, eh.FalsePositiveRate(), two.sample, [])
 
 

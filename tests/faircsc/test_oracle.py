@@ -138,12 +138,12 @@ def solve(case, **changes):
 
 @pytest.mark.parametrize("limit", [-0.1, np.nan, np.inf])
 def test_limit(case, limit):
-    with pytest.raises(eh.InvalidInput, match=r"limit is .*at least 0"):
+    with pytest.raises(eh.InvalidInput, match="limit"):
         solve(case, limit=limit)
 
 
 def test_no_rates(case):
-    with pytest.raises(eh.InvalidInput, match="rate is an empty list"):
+    with pytest.raises(eh.InvalidInput, match="rate"):
         solve(case, rates=[])
 
 
@@ -155,25 +155,23 @@ def test_unknown_method_and_group_use(case):
 
 
 def test_group_needed_to_decide(case):
-    with pytest.raises(eh.InvalidInput, match="no group"):
+    with pytest.raises(eh.InvalidInput, match="group"):
         solve(case, group_use="decide")
 
 
 def test_class_that_looks_at_the_group(case):
-    with pytest.raises(eh.InvalidInput, match=r"looks at the group.*Hint: choose group_use"):
+    with pytest.raises(eh.InvalidInput, match="group_use"):
         solve(case, hypotheses=eh.ScoreThresholds(per_group=True))
 
 
 def test_a_group_without_negatives(case):
     label = np.where(case.sample_group == 1, 1, case.sample_label)
-    with pytest.raises(
-        eh.CannotEstimateRate, match=r"group 1 has \d+ people in the sample but 0 negatives"
-    ):
+    with pytest.raises(eh.CannotEstimateRate, match=r"group 1 .* 0 negatives"):
         solve(case, sample=eh.LabelledSample(case.sample.features, case.sample.group, label))
 
 
 def test_only_one_group(case):
-    with pytest.raises(eh.CannotEstimateRate, match="only the group 0"):
+    with pytest.raises(eh.CannotEstimateRate, match="group 0"):
         solve(
             case,
             sample=eh.LabelledSample(
@@ -186,5 +184,5 @@ def test_other_number_of_columns(case):
     wide = eh.LabelledSample(
         np.c_[case.sample.features, case.sample.features], case.sample.group, case.sample.label
     )
-    with pytest.raises(eh.InvalidInput, match=r"1 feature columns and the sample 2"):
+    with pytest.raises(eh.InvalidInput, match=r"1 feature columns .* 2"):
         solve(case, sample=wide)

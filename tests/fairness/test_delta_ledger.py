@@ -21,13 +21,13 @@ def test_a_booking_is_added_and_the_old_ledger_is_untouched() -> None:
 
 def test_the_same_process_cannot_start_twice() -> None:
     ledger = DeltaLedger(0.05).book("betting", 0.02, at=100)
-    with pytest.raises(ProtocolError, match="booked at round 100"):
+    with pytest.raises(ProtocolError, match="round 100"):
         ledger.book("betting", 0.001, at=200)
 
 
 def test_more_than_delta_is_refused_with_what_is_left() -> None:
     ledger = DeltaLedger(0.05).book("first", 0.04, at=0)
-    with pytest.raises(DeltaOverspent, match=r"only 0\.01 is left"):
+    with pytest.raises(DeltaOverspent, match=r"0\.01"):
         ledger.book("second", 0.011, at=1)
     assert ledger.book("second", 0.01, at=1).spent <= 0.05
 
@@ -43,7 +43,7 @@ def test_retraining_until_it_passes_runs_dry() -> None:
 def test_the_same_process_may_start_again_in_the_next_run() -> None:
     ledger = DeltaLedger(0.05).book("betting", 0.02, at=100).book("betting", 0.01, at=200, run=2)
     assert [(entry.run, entry.at) for entry in ledger.entries] == [(1, 100), (2, 200)]
-    with pytest.raises(ProtocolError, match="booked at round 200"):
+    with pytest.raises(ProtocolError, match="round 200"):
         ledger.book("betting", 0.001, at=300, run=2)
 
 
@@ -95,11 +95,11 @@ def test_a_forged_ledger_is_refused() -> None:
 
 def test_bad_input_is_refused() -> None:
     for delta in (0.0, 1.0, -0.1, math.nan):
-        with pytest.raises(InvalidInput, match="strictly between 0 and 1"):
+        with pytest.raises(InvalidInput, match="between 0 and 1"):
             DeltaLedger(delta)
     with pytest.raises(InvalidInput, match="share"):
         DeltaLedger(0.05).book("a", 0.0, at=0)
-    with pytest.raises(InvalidInput, match="empty process name"):
+    with pytest.raises(InvalidInput, match="name"):
         DeltaLedger(0.05).book("", 0.01, at=0)
     with pytest.raises(InvalidInput, match="numbered"):
         inverse_square_share(0.05, 0)

@@ -13,16 +13,16 @@ from evenhand.words import as_features
 
 def test_rows_and_columns_are_needed():
     for shape in ((0, 2), (2, 0)):
-        with pytest.raises(InvalidInput, match="at least one row and one column"):
+        with pytest.raises(InvalidInput, match="row and one column"):
             as_features(np.zeros(shape), may_be_empty=False)
-    with pytest.raises(InvalidInput, match=r'"a rule" was found on 2 columns'):
+    with pytest.raises(InvalidInput, match=r'"a rule" .* 2 columns'):
         require_columns(np.zeros((1, 3)), 2, "a rule")
 
 
 def test_channels_fit_the_rows():
     bound = Stumps().bind(np.array([[1.0], [2.0], [3.0]]), None)
     assert bound.totals([[1, 2, 4]]).dtype == np.float64
-    with pytest.raises(LengthMismatch, match=r"\(k, 3\) is needed"):
+    with pytest.raises(LengthMismatch, match=r"\(k, 3\)"):
         bound.totals(np.zeros((1, 2)))
 
 

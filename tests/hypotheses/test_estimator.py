@@ -209,12 +209,12 @@ def test_a_tree_in_words():
         tree.describe(["age", "income"]) == "accept if (age <= 30.5) or (age > 30.5 and income > 2)"
     )
     leaf = Tree((-1,), (0.0,), (-1,), (-1,), (True,), 2)
-    assert leaf.describe() == "accept everybody"
-    assert Tree((-1,), (0.0,), (-1,), (-1,), (False,), 2).describe() == "reject everybody"
+    assert leaf.describe() == "accept all applicants"
+    assert Tree((-1,), (0.0,), (-1,), (-1,), (False,), 2).describe() == "reject all applicants"
     assert leaf.accepts(np.zeros((3, 2))).tolist() == [True] * 3
 
 
-def test_deep_trees_tell_how_much_they_leave_out():
+def test_deep_trees_report_how_much_they_leave_out():
     draw = np.random.default_rng(0)
     model = DecisionTreeClassifier(random_state=0).fit(
         draw.normal(size=(300, 2)), draw.integers(0, 2, 300)

@@ -132,16 +132,16 @@ def test_bad_tables_are_refused(table):
 
 
 def test_bad_members_are_refused():
-    with pytest.raises(InvalidInput, match="no hypotheses"):
+    with pytest.raises(InvalidInput, match="hypotheses"):
         FiniteClass([])
-    with pytest.raises(InvalidInput, match="not a hypothesis"):
+    with pytest.raises(InvalidInput, match="hypothesis"):
         FiniteClass([3])
     for rule in (
         lambda x, g: np.where(x[:, 0] > 0, 1, -1),
         lambda x, g: x > 0,
         lambda x, g: g == 1,
     ):
-        with pytest.raises(InvalidInput, match=r"one bool per row.*uses_group=True"):
+        with pytest.raises(InvalidInput, match="uses_group"):
             FiniteClass([rule]).bind(np.ones((3, 1)), None)
 
 

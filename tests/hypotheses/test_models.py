@@ -105,7 +105,7 @@ def test_another_process_reads_the_same_model(tmp_path):
 def test_changed_bytes_are_refused():
     frame, label = people()
     stored = store_model(forest().fit(frame, label))
-    with pytest.raises(InvalidInput, match="changed or exchanged"):
+    with pytest.raises(InvalidInput):
         load_model(StoredModel(stored.data + b" ", stored.types, stored.sha256))
 
 

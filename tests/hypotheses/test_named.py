@@ -19,5 +19,5 @@ def test_a_name_makes_its_class(name, kind):
 
 
 def test_an_unknown_class_is_answered_with_the_known_ones():
-    with pytest.raises(InvalidInput, match=r"there is no class 'forest'.*stumps"):
+    with pytest.raises(InvalidInput, match=r"'forest'.*stumps"):
         CLASSES["forest"]

@@ -84,7 +84,7 @@ def publish(learner, policy):
     online.state, _ = learner.algorithm._opened(online.state, epoch, online.rounds, people)
 
 
-def check_selection_counts_everybody():
+def check_selection_counts_all_applicants():
     """Selection rates need no label: E[W] = 1 also where some people cannot be accepted."""
     for wealth in mean_wealth(some_cannot_be_accepted(SR)):
         np.testing.assert_allclose(wealth, 1.0, atol=TOLERANCE)

@@ -417,7 +417,7 @@ LINES = {
         Mutant(
             "rows with p = 0 dropped",
             rows_without_chance_dropped,
-            checks.check_selection_counts_everybody,
+            checks.check_selection_counts_all_applicants,
         ),
         Mutant(
             "cohorts chosen by their rows",

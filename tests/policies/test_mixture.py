@@ -90,9 +90,9 @@ def test_describe_lists_the_likelier_first():
     mixture = Mixture((REJECT_ALL, Threshold(0, 612.0, 1)), (0.27, 0.73))
     assert mixture.describe(["score"]).splitlines() == [
         "with probability 0.73: accept if score >= 612",
-        "with probability 0.27: reject everybody",
+        "with probability 0.27: reject all applicants",
     ]
-    assert Mixture((ACCEPT_ALL,), (1.0,)).describe() == "always: accept everybody"
+    assert Mixture((ACCEPT_ALL,), (1.0,)).describe() == "always: accept all applicants"
 
 
 @pytest.mark.parametrize(
@@ -224,14 +224,14 @@ def test_rules_of_one_kind_are_asked_together():
     "rule", [Threshold(1, 0.0, 2), LinearRule((1.0, 2.0), 0.0)], ids=lambda r: type(r).__name__
 )
 def test_another_number_of_columns_is_refused_as_by_the_rule_itself(rule, rows):
-    with pytest.raises(InvalidInput, match="was found on 2 columns"):
+    with pytest.raises(InvalidInput, match="2 columns"):
         Mixture((rule, ACCEPT_ALL), (0.5, 0.5)).acceptance(np.zeros((rows, 3)))
 
 
 def test_rules_of_different_widths_refuse_every_row():
     mixture = Mixture((Threshold(0, 0.0, 1), Threshold(0, 0.0, 2)), (0.5, 0.5))
     for columns in (1, 2):
-        with pytest.raises(InvalidInput, match="was found on"):
+        with pytest.raises(InvalidInput, match="columns"):
             mixture.acceptance(np.zeros((4, columns)))
 
 
@@ -358,12 +358,12 @@ def test_weights_are_at_least_zero_and_sum_to_one_at_most(weights):
 
 
 def test_each_policy_needs_a_weight():
-    with pytest.raises(InvalidInput, match="2 policies have 1 weights"):
+    with pytest.raises(InvalidInput, match=r"2 policies .* 1 weights"):
         PolicyWeights((LOW, HIGH), (1.0,))
 
 
 def test_incomplete_weights_cannot_be_smoothed():
-    with pytest.raises(InvalidInput, match="Hint: call completed"):
+    with pytest.raises(InvalidInput, match="completed"):
         PolicyWeights((LOW,), (0.5,)).smoothed(0.1, (ACCEPT_ALL,))
 
 

@@ -285,7 +285,7 @@ def test_words_that_a_study_never_uses(study_text):
 # Sentences that say no more than was measured
 
 
-def test_every_learner_of_a_comparison_is_told_of():
+def test_every_learner_of_a_comparison_is_reported():
     said = findings(toys.comparison(), "false positive rate")
     assert "two-phase and explore-then-commit-same kept" in said[0]
     above = "unconstrained was above 0.15 in 4 of 4 runs and 90.0%"
@@ -294,7 +294,7 @@ def test_every_learner_of_a_comparison_is_told_of():
     assert "certified and learn: explore-then-commit-same, 452 errors" in said[-1]
 
 
-def test_a_certified_learner_that_fails_is_told():
+def test_a_certified_learner_that_fails_is_reported():
     said = findings(toys.comparison(toys.runs("two-phase", [0.0, 0.2, 0.1], 500.0)), "x")[0]
     allowed = "although it is certified; the certificate allows this in a share of 0.05"
     assert allowed in said

@@ -72,7 +72,7 @@ def test_everything_is_labelled(traced):
     assert "limit" in right.get_xlabel()
     legends = [axes.get_legend().get_texts() for axes in (left, right)]
     names = " ".join(text.get_text() for legend in legends for text in legend)
-    words = ("OPT", "accept everybody", "reject everybody", "without a limit", "±0.05")
+    words = ("OPT", "accept all applicants", "reject all applicants", "without a limit", "±0.05")
     assert all(word in names for word in words)
 
 

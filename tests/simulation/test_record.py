@@ -224,10 +224,10 @@ def test_regret_in_the_set_counts_the_bandits_rounds_only(played):
 def test_refusals():
     world = lending()
     exploring = simulate(learner_of("one-sided", world), world, 100, 1)
-    with pytest.raises(InvalidInput, match="still exploring after 100 rounds"):
+    with pytest.raises(InvalidInput, match="100 rounds"):
         policy_set(exploring.learner, world)
-    with pytest.raises(InvalidInput, match="Uniform has no exploration sample"):
+    with pytest.raises(InvalidInput, match="Uniform"):
         policy_set(Uniform(), world)
     run = simulate(learner_of("one-sided", world), world, 1000, 1)
-    with pytest.raises(InvalidInput, match="population that is a table, not object"):
+    with pytest.raises(InvalidInput, match="object"):
         policy_set(run.learner, object())

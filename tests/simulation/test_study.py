@@ -70,6 +70,7 @@ def test_processes_change_nothing(undisturbed, tmp_path):
     assert rows(small(), tmp_path, Local(2)) == list(undisturbed.rows())
 
 
+@pytest.mark.slow
 def test_dask_changes_nothing(undisturbed, tmp_path):
     pytest.importorskip("distributed")
     assert rows(small(), tmp_path, Dask("local", 2, PATIENCE)) == list(undisturbed.rows())

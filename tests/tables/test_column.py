@@ -129,7 +129,7 @@ def test_times_of_other_zones():
 
 
 def test_a_notation_that_is_none():
-    with pytest.raises(InvalidInput, match="no kind = 'colour'"):
+    with pytest.raises(InvalidInput, match="'colour'"):
         Notation.from_json({"kind": "colour"})
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from evenhand.tables import Table, data_warnings
-from evenhand.tables.data_warnings import TELLS_GROUP, share_told, source_share_told
+from evenhand.tables.data_warnings import REVEALS_GROUP, share_revealed, source_share_revealed
 
 
 def table(n=600, seed=0, **columns):
@@ -14,7 +14,7 @@ def table(n=600, seed=0, **columns):
     return Table("toy", np.column_stack(list(made.values())), tuple(made), group, label)
 
 
-def test_a_column_that_tells_the_group():
+def test_a_column_that_reveals_the_group():
     found = data_warnings(
         table(
             race_a=lambda rng, group, label: (group == "a") * 1.0,
@@ -28,11 +28,11 @@ def test_a_column_that_tells_the_group():
     assert found[0].argument == "leave_out"
 
 
-def test_a_column_that_tells_the_outcome():
+def test_a_column_that_reveals_the_outcome():
     (one,) = data_warnings(
         table(late=lambda rng, group, label: label + rng.normal(0, 0.01, len(label)))
     )
-    assert one.kind == "tells the outcome"
+    assert one.kind == "reveals the outcome"
 
 
 def test_a_handful():
@@ -45,18 +45,18 @@ def test_a_handful():
     assert found[0].argument == "groups"
 
 
-def test_noise_is_not_said_to_tell():
+def test_noise_is_not_said_to_reveal():
     """200 columns of noise on 300 people; without the correction the share is biased upwards."""
     rng = np.random.default_rng(5)
     group = rng.choice(["a", "b"], 300)
-    shares = [share_told(rng.normal(size=300), group) for _ in range(200)]
-    assert max(shares) < TELLS_GROUP / 2
+    shares = [share_revealed(rng.normal(size=300), group) for _ in range(200)]
+    assert max(shares) < REVEALS_GROUP / 2
     assert np.mean(shares) < 0.02
 
 
 def test_constant_columns_and_one_group():
-    assert share_told(np.ones(50), np.array(["a", "b"] * 25)) == 0.0
-    assert share_told(np.arange(50.0), np.array(["a"] * 50)) == 0.0
+    assert share_revealed(np.ones(50), np.array(["a", "b"] * 25)) == 0.0
+    assert share_revealed(np.arange(50.0), np.array(["a"] * 50)) == 0.0
 
 
 def one_hot(values, name):
@@ -79,10 +79,14 @@ def test_the_columns_of_one_source_are_measured_together():
     group = rng.choice(["a", "b"], 1000)
     values = [f"{one}{rng.integers(20)}" for one in group]
     made = encoded_table(values, group)
-    alone = [share_told(column, made.group) for column in made.features.T]
+    alone = [share_revealed(column, made.group) for column in made.features.T]
     assert max(alone) < 0.1
     (found,) = data_warnings(made, "race")
-    assert (found.kind, found.name, found.argument) == ("tells the group", "firstname", "leave_out")
+    assert (found.kind, found.name, found.argument) == (
+        "reveals the group",
+        "firstname",
+        "leave_out",
+    )
     assert found.share > 0.95
 
 
@@ -92,22 +96,22 @@ def test_the_warning_names_the_column_of_the_source():
     assert found.name == "firstname"
 
 
-def test_values_that_have_nothing_to_do_with_the_group_are_not_said_to_tell():
+def test_values_that_have_nothing_to_do_with_the_group_are_not_said_to_reveal_it():
     """50 values on 600 people: the part that chance shows is taken away."""
     rng = np.random.default_rng(4)
     shares = []
     for _ in range(20):
         group = rng.choice(["a", "b"], 600)
         features, _, _ = one_hot([f"n{rng.integers(50)}" for _ in group], "firstname")
-        shares.append(source_share_told(features, group))
-    assert max(shares) < TELLS_GROUP / 2
+        shares.append(source_share_revealed(features, group))
+    assert max(shares) < REVEALS_GROUP / 2
     assert np.mean(shares) < 0.03
 
 
-def test_a_source_that_tells_the_outcome_by_several_values():
+def test_a_source_that_reveals_the_outcome_by_several_values():
     rng = np.random.default_rng(6)
     label = rng.choice([-1, 1], 600)
     features, names, encoded = one_hot([f"{one}{rng.integers(15)}" for one in label], "status")
     group = rng.choice(["a", "b"], 600)
     (found,) = data_warnings(Table("toy", features, names, group, label, encoded=encoded))
-    assert (found.kind, found.name) == ("tells the outcome", "status")
+    assert (found.kind, found.name) == ("reveals the outcome", "status")

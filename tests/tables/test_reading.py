@@ -102,14 +102,14 @@ def test_what_is_no_csv_is_refused(write, text, message):
 
 def test_what_is_no_table_is_refused(tmp_path):
     pytest.importorskip("narwhals")
-    with pytest.raises(InvalidInput, match="not a list"):
+    with pytest.raises(InvalidInput, match="list"):
         read_frame([1, 2])
-    with pytest.raises(InvalidInput, match="no rows"):
+    with pytest.raises(InvalidInput, match="rows"):
         read_frame(FRAMES["pandas"]({"x": []}))
     (tmp_path / "data.parquet").write_text("nonsense")
-    with pytest.raises(InvalidInput, match="cannot be read as Parquet"):
+    with pytest.raises(InvalidInput, match="Parquet"):
         read_frame(tmp_path / "data.parquet")
-    with pytest.raises(InvalidInput, match=r"nowhere.csv cannot be read: No such file"):
+    with pytest.raises(InvalidInput, match=r"nowhere\.csv"):
         read_frame(tmp_path / "nowhere.csv")
 
 
@@ -119,7 +119,7 @@ def test_a_missing_package_is_named_with_the_extra_that_has_it(tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / "data.parquet").write_bytes(b"")
     given = tmp_path / "data.parquet" if package == "pyarrow" else object()
-    with pytest.raises(InvalidInput, match=rf"needs the package {package}.*\.\[tables\]"):
+    with pytest.raises(InvalidInput, match=rf"{package}.*\.\[tables\]"):
         read_frame(given)
 
 

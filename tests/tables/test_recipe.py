@@ -72,13 +72,13 @@ def test_what_does_not_fit_is_refused(table, new, text, message):
 def test_an_ambiguous_comma_is_read_as_before_only_if_it_was_a_decimal_comma(new):
     text = "x;y\n1,500;a\n2,250;b\n"
     point, comma = ((RecipeColumn("x", Notation("number", decimal=mark)),) for mark in ".,")
-    with pytest.raises(InvalidInput, match=r"'1,500' may be 1500 or 1.5") as caught:
+    with pytest.raises(InvalidInput, match="'1,500'") as caught:
         prepare(new(text), point)
     assert (caught.value.argument, caught.value.column) == ("decimal", "x")
     assert prepare(new(text, decimal="."), point).features.tolist() == [[1500], [2250]]
     assert prepare(new(text), comma).features.tolist() == [[1.5], [2.25]]
     for recipe in (point, comma):
-        with pytest.raises(InvalidInput, match=r"the amounts are in \$ and €; convert"):
+        with pytest.raises(InvalidInput, match=r"\$ and €"):
             prepare(new("x;y\n$5;a\n€5;b\n"), recipe)
 
 
@@ -91,7 +91,7 @@ def test_options_settle_it(table, new):
 
 
 def test_what_is_no_recipe_is_refused():
-    with pytest.raises(InvalidInput, match="recipe of the policy"):
+    with pytest.raises(InvalidInput, match="recipe"):
         recipe_from_json({"schema": {"columns": []}})
 
 
@@ -125,7 +125,7 @@ def test_amounts_in_another_currency_are_refused(new, made, other, refused):
     recipe = recipe_from_json(json.loads(json.dumps(recipe_to_json(recipe))))
     table = new(f"x;y\n{other};a\n")
     if refused:
-        with pytest.raises(InvalidInput, match=r"are in EUR; .* amounts in USD"):
+        with pytest.raises(InvalidInput, match=r"EUR.*USD"):
             prepare(table, recipe)
     else:
         assert prepare(table, recipe).features.tolist() == [[51_000.0]]

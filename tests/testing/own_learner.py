@@ -1,5 +1,6 @@
 """Learners as somebody else could write them: one on nothing but the contracts, with one broken
-variant for each requirement at the doors, and one that is an algorithm handed to `EpochLearner`.
+variant for each requirement at the entry points, and one that is an algorithm handed to
+`EpochLearner`.
 
 The first accepts all applicants with the same probability, which follows from all that it knows
 about the rounds so far: the share of good labels, the groups, and (so that a trace of anybody can
@@ -470,8 +471,8 @@ BROKEN = {
     Eager: "erased_rounds_stay_erased",
     Literal: "missing_groups_are_the_same",
     Sorting: "new_groups_stop_nobody",
-    Fickle: "late_groups_are_told_once",
-    Cut: "a_large_block_counts_everybody",
+    Fickle: "late_groups_are_reported_once",
+    Cut: "a_large_block_counts_all_applicants",
     Racing: "threads_share_the_rounds",
 }
 """Each broken learner with the one requirement that it breaks."""

@@ -24,12 +24,10 @@ def numbers_are_small(number):
 
 def test_a_broken_requirement_says_its_name_and_the_figures():
     numbers_are_small(9)
-    with pytest.raises(
-        RequirementBroken, match='requirement "numbers are small" is broken: 12 is not'
-    ) as broken:
+    with pytest.raises(RequirementBroken, match=r"numbers are small.*12") as broken:
         numbers_are_small(12)
     assert broken.value.requirement == "numbers_are_small"
-    with pytest.raises(RequirementBroken, match="comparing 'x' failed with TypeError") as broken:
+    with pytest.raises(RequirementBroken, match=r"'x'.*TypeError") as broken:
         numbers_are_small("x")
     assert isinstance(broken.value.__cause__, TypeError)
 

@@ -67,7 +67,8 @@ Result = tuple[str, str, bool]
 @dataclass(frozen=True)
 class Row:
     """`alone`: it measures time, so nothing else runs beside it. `leaves`: it also returns a
-    folder, for the row that `takes` it.
+    folder, for the row that `takes` it. `long`: it takes more than a few seconds at its small size
+    too, so the quick tier leaves it to `make torture`.
     """
 
     name: str
@@ -75,25 +76,26 @@ class Row:
     alone: bool = False
     leaves: bool = False
     takes: bool = False
+    long: bool = False
 
 
 ROWS = (
-    Row("kill -9 of the service under load over HTTP, and at the ledger", kill_nine),
-    Row("fsync before every answer (strace)", fsync_first),
+    Row("kill -9 of the service under load over HTTP, and at the ledger", kill_nine, long=True),
+    Row("fsync before every answer (strace)", fsync_first, long=True),
     Row("100 identical requests at once", identical_requests),
     Row("same key, other body", other_body),
     Row("retry after 1, 400, 2,000 days", late_retries),
     Row("outcome interleavings", interleavings),
     Row("policy swaps under load", swaps_under_load),
-    Row("four trainers on PostgreSQL, one paused and resumed", four_trainers),
-    Row("each byte of a policy flipped", flipped_bytes),
+    Row("four trainers on PostgreSQL, one paused and resumed", four_trainers, long=True),
+    Row("each byte of a policy flipped", flipped_bytes, long=True),
     Row("log edited, deleted, reordered, truncated", damaged_logs),
     Row("fuzzed requests", fuzz),
     Row("10 MB body, depth 10,000, batch of 1e6", monsters, alone=True),
     Row("scope matrix, CSRF, stored XSS, SQL payloads", attackers),
     Row("canary secrets and group values in logs", canaries),
     Row("draws recomputed from the revealed secret", draws, leaves=True),
-    Row("disk full, fsync error", no_disk),
+    Row("disk full, fsync error", no_disk, long=True),
     Row("durable throughput, 64 clients, SQLite FULL", throughput, alone=True),
     Row("CPU per decision beside a plain insert", beside_an_insert, alone=True),
     Row("restart; full verify", restart_and_verify, alone=True, takes=True),
@@ -102,40 +104,56 @@ ROWS = (
     Row("hostile bodies without a key", hostile_bodies_and_mutants, alone=True),
     Row("upgrades, trailers, doubled headers", and_mutant(strange_messages, "unproxied")),
     Row("floods around a body without a key", and_mutant(floods, "unproxied")),
-    Row("silent connections", and_mutant(silent_connections, "unproxied")),
+    Row("silent connections", and_mutant(silent_connections, "unproxied"), long=True),
     Row("slow bodies of one key", and_mutant(slow_bodies("127.0.0.2"), "unproxied")),
     Row("the same from the address of others", and_mutant(slow_bodies("127.0.0.1"), "unproxied")),
     Row("a flood of plans by a key that may only look", and_mutant(flood_of_plans, "one pool")),
-    Row("impossible settings", and_mutant(impossible_settings, "believing")),
-    Row("the OpenAPI document (schemathesis)", and_mutant(openapi, "undocumented")),
-    Row("SIGTERM of one replica of three under load", of_three(drain, "asked once")),
-    Row("seal laundering: an old row flipped, hashes recomputed, one request", laundering),
-    Row("doctored ledgers in packs, by name", and_mutant(doctored_packs, "signs anything")),
+    Row("impossible settings", and_mutant(impossible_settings, "believing"), long=True),
+    Row("the OpenAPI document (schemathesis)", and_mutant(openapi, "undocumented"), long=True),
+    Row("SIGTERM of one replica of three under load", of_three(drain, "asked once"), long=True),
+    Row(
+        "seal laundering: an old row flipped, hashes recomputed, one request", laundering, long=True
+    ),
+    Row(
+        "doctored ledgers in packs, by name",
+        and_mutant(doctored_packs, "signs anything"),
+        long=True,
+    ),
     Row("everybody's key and sealed fields exchanged", and_mutant(exchanged_people, "unbound")),
     Row("windows of another length at each start", one_plan),
-    Row("a clock 400 days ahead (libfaketime)", clocks),
-    Row("history rewritten with keyring and database, witnesses", witnessed),
-    Row("a dump loaded by hand and by command (PostgreSQL)", restored),
-    Row("a role that can append and nothing else (PostgreSQL)", appending_role),
+    Row("a clock 400 days ahead (libfaketime)", clocks, long=True),
+    Row("history rewritten with keyring and database, witnesses", witnessed, long=True),
+    Row("a dump loaded by hand and by command (PostgreSQL)", restored, long=True),
+    Row("a role that can append and nothing else (PostgreSQL)", appending_role, long=True),
     Row(
-        "wrapped keys in the pages after an erasure (PostgreSQL)", and_mutant(erased_keys, "untidy")
+        "wrapped keys in the pages after an erasure (PostgreSQL)",
+        and_mutant(erased_keys, "untidy"),
+        long=True,
     ),
-    Row("a pack while the service runs", and_mutant(packs, "wide")),
-    Row("live and ready while PostgreSQL is away", and_mutant(readiness, "hopeful")),
+    Row("a pack while the service runs", and_mutant(packs, "wide"), long=True),
+    Row("live and ready while PostgreSQL is away", and_mutant(readiness, "hopeful"), long=True),
     Row("an erasure that finds nobody", and_mutant(hidden_people, "agreeing")),
     Row("odd keys, and the modes of files", and_mutant(names_and_files, "careless")),
-    Row("switches under load, three replicas", of_three(switches, "unaware")),
-    Row("a switch and a revocation hidden in the database", of_three(moved_marks, "told")),
-    Row("a switch added to the database, three replicas", of_three(added_rows, "any row")),
+    Row("switches under load, three replicas", of_three(switches, "unaware"), long=True),
     Row(
-        "a key revoked between its check and its work", of_three(revoked_on_the_way, "checked once")
+        "a switch and a revocation hidden in the database", of_three(moved_marks, "told"), long=True
     ),
-    Row("keys made and revoked at once, three replicas", of_three(keys_race, "own keys")),
-    Row("one replica paused in a transaction", of_three(paused, "endless")),
+    Row(
+        "a switch added to the database, three replicas", of_three(added_rows, "any row"), long=True
+    ),
+    Row(
+        "a key revoked between its check and its work",
+        of_three(revoked_on_the_way, "checked once"),
+        long=True,
+    ),
+    Row(
+        "keys made and revoked at once, three replicas", of_three(keys_race, "own keys"), long=True
+    ),
+    Row("one replica paused in a transaction", of_three(paused, "endless"), long=True),
     Row("PostgreSQL stands still", of_three(frozen_server, "waiting"), alone=True),
-    Row("three first starts on an empty database", of_three(first_starts, "eager")),
-    Row("sessions on three replicas", of_three(sessions, "own sessions")),
-    Row("faults under load, three replicas, the recorded history", chaos),
+    Row("three first starts on an empty database", of_three(first_starts, "eager"), long=True),
+    Row("sessions on three replicas", of_three(sessions, "own sessions"), long=True),
+    Row("faults under load, three replicas, the recorded history", chaos, long=True),
 )
 
 

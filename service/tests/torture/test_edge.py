@@ -5,7 +5,6 @@ import os
 import socket
 
 import pytest
-from service.tests.torture.edge import silent_connections, slow_bodies, strange_messages
 from service.tests.torture.proxy import ABSENT, NGINX, behind
 from service.tests.torture.serving import Process, folder
 
@@ -55,12 +54,3 @@ def test_who_sends_a_large_body_without_a_key_can_read_why_it_was_refused():
             told += piece
     assert told.startswith(b"HTTP/1.1 401 ")
     assert told.endswith(b"}")
-
-
-@pytest.mark.parametrize(
-    "row",
-    [silent_connections, slow_bodies("127.0.0.2"), slow_bodies("127.0.0.1"), strange_messages],
-    ids=["silent", "slow", "slow, same address", "strange"],
-)
-def test_without_the_proxy_a_row_does_not_hold(row):
-    assert not row(True, "unproxied")[2]

@@ -1,4 +1,6 @@
-"""Small sizes of the rows; what measures time is left to `make torture`."""
+"""Small sizes of the rows; what measures time is left to `make torture`, and so are the long rows,
+which `make test-slow` tries at their small size.
+"""
 
 import os
 import tempfile
@@ -15,7 +17,10 @@ TRIED_ONE_BY_ONE = attackers
 QUICK = [row for row in ROWS if not row.alone and row.run is not TRIED_ONE_BY_ONE]
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in QUICK])
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, id=row.name, marks=pytest.mark.slow if row.long else ()) for row in QUICK],
+)
 def test_a_row_holds(row, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     target, figure, held = row.run(True)[0] if row.run is draws else row.run(True)

@@ -142,7 +142,7 @@ def explored(sides: int) -> tuple[Hypothesis, ...]:
     Examples
     --------
     >>> [rule.describe() for rule in explored(2)]
-    ['accept everybody', 'reject everybody']
+    ['accept all applicants', 'reject all applicants']
     """
     return (ACCEPT_ALL, REJECT_ALL)[:sides]
 

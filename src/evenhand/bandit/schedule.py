@@ -21,7 +21,7 @@ class Schedule(Protocol):
 
     Notes
     -----
-    Laws: 0 < exploration_floor(t) <= 1/2, never rising in t; regret_scale > 0.
+    Requirements: 0 < exploration_floor(t) <= 1/2, never rising in t; regret_scale > 0.
 
     Examples
     --------

@@ -216,7 +216,7 @@ class Cohort(Brief):
     rejected, positive, negative, unresolved : array, shape (n,)
         Rounds rejected; accepted with y = +1; with y = -1; with a label that has not arrived.
     labelled : array, shape (G,), optional
-        Groups in which the policy, known before the coins, accepts everybody with a positive
+        Groups in which the policy, known before the coins, accepts all applicants with a positive
         probability; all of them by default. The rates that need labels look at their rows alone,
         and there p > 0.
     lost_count, lost_weight : array, optional
@@ -228,9 +228,9 @@ class Cohort(Brief):
 
     Notes
     -----
-    Laws that no code can check: p and m are functions of the person's features (and group) and of
-    *earlier* epochs alone; the coin was drawn afresh for each person; whether the group is known
-    does not depend on the decision.
+    Requirements that no code can check: p and m are functions of the person's features (and group)
+    and of *earlier* epochs alone; the coin was drawn afresh for each person; whether the group is
+    known does not depend on the decision.
 
     Examples
     --------
@@ -487,16 +487,16 @@ class Entries:
         """What `people` is multiplied with, (stakes, S, 2 nodes), and what is added to that,
         (stakes, 2 nodes), for ln W at the nodes.
         """
-        everybody = np.arange(len(self.kind))
+        all_rows = np.arange(len(self.kind))
         if self.starts is not None and len(self.people) == 1:  # one hypothesis: no entry is both
             taken = np.repeat(self.people[0] > 0, np.diff(self.starts, append=len(self.kind)))
-            parts = (everybody[taken == h] for h in (False, True))
+            parts = (all_rows[taken == h] for h in (False, True))
             added = sum(
                 self.count[part] @ self.log_factors(stakes, nodes, h == 1, part)
                 for h, part in enumerate(parts)
             )
             return np.zeros((len(stakes), 0, 2 * len(nodes))), np.asarray(added)
-        rejects, accepts = (self.log_factors(stakes, nodes, h, everybody) for h in (False, True))
+        rejects, accepts = (self.log_factors(stakes, nodes, h, all_rows) for h in (False, True))
         change = np.subtract(accepts, rejects, out=accepts)
         if self.starts is not None:
             change *= self.count[:, np.newaxis]

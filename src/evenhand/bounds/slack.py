@@ -1,9 +1,9 @@
 """Uniform slack: one number that separates the empirical from the true gap of every hypothesis at
 once (lemma B.2 of the paper).
 
-The two-phase learner accepts everybody for a while and then trusts the sample. What it may trust is
-`slack`: with probability at least 1 - delta, for all h in H, all rates and all pairs
-of groups together,
+The two-phase learner accepts all applicants for a while and then trusts the sample. What it may
+trust is `slack`: with probability at least 1 - delta, for all h in H, all rates and all pairs of
+groups together,
 
     |gap_hat(h) - gap(h)| <= beta.
 
@@ -42,8 +42,8 @@ class SlackBound(Protocol):
 
     Notes
     -----
-    Laws: `slack` falls when every count grows; it is infinity where a count is 0; it depends on
-    counts, never on features.
+    Requirements: `slack` falls when every count grows; it is infinity where a count is 0; it
+    depends on counts, never on features.
 
     Examples
     --------
@@ -357,7 +357,7 @@ def require_probability(delta: float) -> None:
     if not 0 < delta < 1:
         raise InvalidInput(
             f"delta is {delta}; it must lie strictly between 0 and 1.",
-            hint="0.05 promises the limit with probability 95%.",
+            hint="with 0.05 the limit holds with probability 95%.",
         )
 
 

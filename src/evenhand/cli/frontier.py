@@ -267,8 +267,8 @@ class RuleBook:
         return f"rule {place + 1}"
 
     def mixture(self, policy: Policy, most: int | None = None) -> str:
-        """ "0.73 credit_score >= 612 + 0.27 accept everybody", the heaviest rules of a mixture; a
-        policy that is none in its own words.
+        """ "0.73 credit_score >= 612 + 0.27 accept all applicants", the heaviest rules of a
+        mixture; a policy that is none in its own words.
         """
         if not isinstance(policy, Mixture):
             return policy.describe(self.names)

@@ -49,7 +49,7 @@ def console(quiet: bool = False) -> "Console":
 
 @contextmanager
 def progress(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr that is gone afterwards; yields the function that is told the number of steps
+    """A bar on stderr that is gone afterwards; yields the function that takes the number of steps
     done.
     """
     from rich import progress as bars
@@ -284,11 +284,11 @@ def show_policy(out: "Console", task: TableProblem, solution: "FairSolution") ->
     disguised = [
         one
         for one in task.warnings
-        if one.kind == "tells the group" and uses(task, policy, one.name)
+        if one.kind == "reveals the group" and uses(task, policy, one.name)
     ]
     if disguised and task.group_use == "certify_only":
         use = "the group is no input, but " + " and ".join(
-            f"{one.name} tells {one.share:.0%} of it" for one in disguised
+            f"{one.name} reveals {one.share:.0%} of it" for one in disguised
         )
     out.print(heading(f"\nPolicy ({use})"))
     show_lines(out, [f"  {line}" for line in policy.describe(task.table.names).splitlines()])
@@ -343,8 +343,8 @@ def costs_of(task: TableProblem, solution: "FairSolution") -> dict[str, float]:
     return {
         cost_name(task): solution.cost,
         f"without a limit (gap {gap:.3f})": solution.unlimited_cost,
-        "accept everybody": problem.rejection_total + float(problem.acceptance_cost.sum()),
-        "reject everybody": problem.rejection_total,
+        "accept all applicants": problem.rejection_total + float(problem.acceptance_cost.sum()),
+        "reject all applicants": problem.rejection_total,
     }
 
 

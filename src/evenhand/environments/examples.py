@@ -218,7 +218,7 @@ def lending() -> Discrete:
 
     Losing least (.260) means to lean on the score: the south's false positive rate is then .18
     below the north's. Scorecards that give more points for rent cost little more and close the gap:
-    .284 at an allowed gap of .05, .291 at .02, .296 at 0. Accepting everybody loses .409.
+    .284 at an allowed gap of .05, .291 at .02, .296 at 0. Accepting all applicants loses .409.
 
     Returns
     -------

@@ -314,9 +314,9 @@ class Population(ABC):
         members = totals.shape[1]
         costs = np.concatenate([totals[0], [float(cost.sum()), 0.0]])
         # accept-all has the gaps of its weights, none for rates that can be certified
-        everybody = without_rounding(constraints.gaps(np.ones(len(table))))
-        nobody_gaps = np.zeros(len(everybody))
-        gaps = np.column_stack([constraints.pairs @ totals[1:], everybody, nobody_gaps])
+        of_all = without_rounding(constraints.gaps(np.ones(len(table))))
+        nobody_gaps = np.zeros(len(of_all))
+        gaps = np.column_stack([constraints.pairs @ totals[1:], of_all, nobody_gaps])
         if shares is None:
             weights = cheapest_mixture(costs, gaps, limit)
         else:

@@ -212,9 +212,9 @@ def joined_people(
     groups: Sequence[GroupArray | None], prices: Sequence[Prices | None], sizes: Sequence[int]
 ) -> tuple[GroupArray | None, Prices | None]:
     """Groups and prices of so many people each, end to end; None as soon as some are missing."""
-    everybody = slice(None)
+    every_row = slice(None)
     known = [
-        prices_of(one, size, everybody)
+        prices_of(one, size, every_row)
         for one, size in zip(prices, sizes, strict=True)
         if one is not None
     ]
@@ -287,7 +287,7 @@ class RoundLog(Brief):
         below = [(getattr(self, name) < 0, getattr(self, name), f"{name} is") for name in _COUNTS]
         never = (p == 0) & (self.accepted > 0)
         always = (p == 1) & (self.rejected > 0)
-        for bad, value, what, law in (
+        for bad, value, what, requirement in (
             *((*count, "a count cannot be below 0") for count in below),
             ((p < 0) | (p > 1), p, "acceptance is", "a probability lies between 0 and 1"),
             (never, self.accepted, "acceptance is 0 but accepted is", happened),
@@ -295,7 +295,7 @@ class RoundLog(Brief):
         ):
             if bad.any():
                 row = int(np.argmax(bad))
-                raise InvalidInput(f"{what} {value[row]:g} in row {row} of the log; {law}.")
+                raise InvalidInput(f"{what} {value[row]:g} in row {row} of the log; {requirement}.")
 
     @classmethod
     def from_rounds(
@@ -586,7 +586,7 @@ class History:
         epoch : int
             The epoch of the round.
         round : RoundLog
-            A log of this one round, with group and prices as they were told.
+            A log of this one round, with group and prices as they were given.
 
         Returns
         -------
@@ -620,7 +620,7 @@ class History:
         return False
 
     def add(self, logs: Sequence[tuple[int, RoundLog]]) -> None:
-        """Add logs, and keep one log per epoch (two, if the group was told for some alone).
+        """Add logs, and keep one log per epoch (two, if the group is known for some alone).
 
         Parameters
         ----------

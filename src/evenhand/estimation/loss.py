@@ -10,10 +10,10 @@ difference between two policies, and makes the loss of a reject a known constant
     one-sided               L_hat(pi) = 1/n sum_s (fr/M + P[pi(x_s) = +1] d_s 1[accepted] / p_s)
 
 where d_s = -fr/M if y_s = +1 and +fa/M if y_s = -1. The one-sided estimator weights accepts alone,
-because the loss of a reject is the known constant fr/M; rounds in which everybody was accepted
-enter it with p = 1. In both, E[L_hat(pi)] is the transformed loss of pi.
+because the loss of a reject is the known constant fr/M; rounds in which all applicants were
+accepted enter it with p = 1. In both, E[L_hat(pi)] is the transformed loss of pi.
 
-**Doubly robust.** For fitted classes a regression m foretells everybody's outcome, and labels
+**Doubly robust.** For fitted classes a regression m foretells every applicant's outcome, and labels
 correct it where there are some:
 
     cost of accepting x = d(m(x)) + 1[accepted] min(1/p, cap) (d - d(m(x))),
@@ -205,9 +205,9 @@ class EstimatedLoss(Brief):
     count : array of float
         How many rounds each context had. E_x in the feasibility program is the average over them.
     acceptance_cost : array of float
-        What accepting everybody of a context adds to the loss.
+        What accepting all applicants of a context adds to the loss.
     constant : float
-        The loss of rejecting everybody, summed over all rounds.
+        The loss of rejecting all applicants, summed over all rounds.
     rounds : float
         Rounds in all contexts.
 
@@ -417,7 +417,7 @@ def doubly_robust(
     *,
     cap: float = WEIGHT_CAP,
 ) -> tuple[EstimatedLoss, FloatArray]:
-    """A regression foretells everybody's outcome, and weighted labels correct it.
+    """A regression foretells every applicant's outcome, and weighted labels correct it.
 
     Parameters
     ----------
@@ -514,10 +514,11 @@ def _require_floor(log: RoundLog, propensity: FloatArray, floor: float) -> None:
     )
 
 
-def _refuse(log: RoundLog, bad: BoolArray, law: str, hint: str) -> None:
+def _refuse(log: RoundLog, bad: BoolArray, requirement: str, hint: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         where = f"in row {row} of the log ({log.count[row]:g} rounds)"
         raise InvalidInput(
-            f"the probability of accepting is {log.acceptance[row]:g} {where}; {law}.", hint=hint
+            f"the probability of accepting is {log.acceptance[row]:g} {where}; {requirement}.",
+            hint=hint,
         )

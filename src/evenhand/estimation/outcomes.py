@@ -43,7 +43,7 @@ class OutcomeRegression(Protocol):
 
 @dataclass(frozen=True)
 class ConstantOutcome:
-    """The same probability for everybody."""
+    """The same probability for all applicants."""
 
     rate: float = 0.5
 
@@ -132,9 +132,9 @@ def _fitted(log: RoundLog) -> OutcomeRegression:
     if len(accepted) <= MOST_CONTEXTS and accepted.sum() >= 1.5 * len(accepted):
         # The share of all rounds, rejected ones included, whose context has a label. The policy
         # chose who has one: for the rest the overall rate of the accepted would be far off.
-        everybody = find_contexts(log.features, None)
-        rounds = everybody.total(log.count)
-        labelled = everybody.total(log.accepted) > 0
+        of_all = find_contexts(log.features, None)
+        rounds = of_all.total(log.count)
+        labelled = of_all.total(log.accepted) > 0
         if float(rounds[labelled].sum() / rounds.sum()) >= COVERED:
             several = accepted > 1
             rates = (negative + PRIOR * overall) / (accepted + PRIOR)

@@ -30,7 +30,7 @@ from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_featu
 WAY_OUT = (
     "record with every decision the probability with which it was drawn (column 'acceptance'); "
     "for decisions by people or by a fixed rule, accept a small share at random with a coin that "
-    "ignores the person, and log it; `evenhand plan` tells how many such audits it takes."
+    "ignores the person, and log it; `evenhand plan` estimates how many such audits it takes."
 )
 ORDER = ("round", "time")
 """Columns that show in which order the decisions were drawn."""
@@ -42,7 +42,7 @@ probability 2e-9."""
 def no_propensities(source: str) -> InvalidInput:
     """The refusal of historic decisions: why, and what to do."""
     return InvalidInput(
-        f"{source} holds no propensities: nobody can tell with which probability these people were "
+        f"{source} holds no propensities: nobody knows with which probability these people were "
         "accepted, so nothing can be certified from it. Whoever decided may have seen what the log "
         "does not hold; then the accepted differ from the rejected in ways that bear on the "
         "outcome, and no weighting can repair that.",
@@ -247,12 +247,12 @@ class DecisionLog:
                     "a person who applied twice has two decisions with two ids.",
                 )
 
-    def _refuse(self, bad: BoolArray, what: str, law: str, hint: str | None = None) -> None:
+    def _refuse(self, bad: BoolArray, what: str, requirement: str, hint: str | None = None) -> None:
         if bad.any():
             row = int(np.argmax(bad))
             raise InvalidInput(
                 f"{self.source}: {self._row(row)} {what.format(self.acceptance[row])} "
-                f"({int(bad.sum()):,} such rows); {law}.",
+                f"({int(bad.sum()):,} such rows); {requirement}.",
                 hint=hint or WAY_OUT,
             )
 
@@ -300,8 +300,8 @@ class DecisionLog:
             "had the acceptance probability {:g}",
             "an outcome that could not be seen cannot be weighted, "
             "and people like this one stay unknown",
-            "explore: accept everybody with a small probability, as evenhand's learners do; "
-            "`evenhand plan` tells what it costs.",
+            "explore: accept all applicants with a small probability, as evenhand's learners do; "
+            "`evenhand plan` estimates what it costs.",
         )
 
     def require_honest(self) -> None:
@@ -473,11 +473,11 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class LogReading:
-    """Where a log is from, and what its reader was told about it.
+    """Where a log is from, and what its reader knows about it.
 
     columns: role -> name of the column where it differs; features: those to keep; good: the good
     value of the label; plain: whether cells are plain text, in which NA means that a group is
-    missing (other formats can say so themselves); file: what `read_frame` is told of a file.
+    missing (other formats can say so themselves); file: the options of `read_frame`.
     """
 
     source: str
@@ -515,7 +515,7 @@ class LogReading:
         self, columns: Mapping[str, TableColumn]
     ) -> tuple[dict[str, TableColumn], BoolArray, dict[str, FloatArray]]:
         """The columns by role, the decisions, and the features by name."""
-        # role -> column: as told, else the column of that name; the service writes `seq` for `id`
+        # role -> column: as given, else the column of that name; the service writes `seq` for `id`
         named = {role: self.columns.get(role, role) for role in ROLES}
         for role, name in self.columns.items():
             if name not in columns:

@@ -399,16 +399,16 @@ class Evaluation:
                 return f"Above the limit of {self.limit:g}, shown {sure}: {shown}."
             case "not shown":
                 worst = max(self.gaps, key=lambda gap: gap.reach)
-                told = (
+                found = (
                     f"Not shown: the log does not decide whether every gap is within "
                     f"{self.limit:g}; {worst.name} may reach {worst.reach:.3f}."
                 )
                 value = worst.estimate.value
                 if value is None or abs(value) >= self.limit:
-                    return told
+                    return found
                 more = ((worst.reach - abs(value)) / (self.limit - abs(value))) ** 2
                 return (
-                    f"{told} If the estimate is right, a log of roughly "
+                    f"{found} If the estimate is right, a log of roughly "
                     f"{self.people * more:,.0f} people would show it."
                 )
             case "contradiction":
@@ -774,7 +774,7 @@ class LogEvaluator:
     def denominator(self, rate: Rate, j: int) -> Denominator:
         log = self.log
         used = self.code == j
-        if rate.in_denominator(np.array([-1, 1])).all():  # a rate of everybody needs no label
+        if rate.in_denominator(np.array([-1, 1])).all():  # a rate of all applicants needs no label
             weight = np.ones(len(log))
         else:
             used = used & (log.label != 0) & rate.in_denominator(log.label)

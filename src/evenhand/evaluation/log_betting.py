@@ -155,7 +155,7 @@ class LossBound:
 
     def bets(self, state: LossState) -> FloatArray:
         """lambda_k = min( sqrt(2 L/(n_k V1)) min(1, V1/V), 1/2 ): V of Z so far, V1 what it would
-        be if everybody were accepted.
+        be if all applicants were accepted.
         """
         mean = state.estimate if state.rounds else 0.5
         certain = max(

@@ -771,7 +771,7 @@ def measure_policy(
 
     A mixture accepts with probability sum_j w_j 1[h_j(x) accepts]. The gap of each rule is a
     difference of two proportions with an exact interval, and the weighted sum of the intervals of
-    all rules holds for the mixture; rules that accept or reject everybody have no gap and need
+    all rules holds for the mixture; rules that accept or reject all applicants have no gap and need
     none. Rates and cost alike.
 
     Parameters

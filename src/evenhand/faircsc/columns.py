@@ -229,8 +229,8 @@ class Rows:
 
     @cached_property
     def accept_all_gaps(self) -> FloatArray:
-        """(K,): the gaps of accepting everybody. A rate P(accepted | group, label in S) has none,
-        so rounding is set to 0; a rate with weights of its own may have some.
+        """(K,): the gaps of accepting all applicants. A rate P(accepted | group, label in S) has
+        none, so rounding is set to 0; a rate with weights of its own may have some.
         """
         return without_rounding(self.pairs @ self.channels.sum(axis=1))
 
@@ -398,7 +398,7 @@ class PointPricer:
 
 @dataclass(eq=False)
 class Reporting:
-    """A pricer that tells how many questions it has answered."""
+    """A pricer that counts the questions it has answered."""
 
     pricer: Price
     progress: Callable[[int], None]

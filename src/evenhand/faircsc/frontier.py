@@ -40,7 +40,7 @@ class Frontier(Shown, Brief):
     region : array of shape (vertices, 2)
         The vertices (gap, cost) of the region, counter-clockwise.
     constants : array of shape (2, 2)
-        The points (gap, cost) of accepting everybody and of rejecting everybody.
+        The points (gap, cost) of accepting all applicants and of rejecting all applicants.
     exact : bool
         Whether the region is the whole one (an exact class) or what a heuristic oracle found of it.
 

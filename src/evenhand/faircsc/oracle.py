@@ -260,7 +260,7 @@ class FairCSC:
         Returns
         -------
         FairSolution
-            Its cost is that beyond rejecting everybody.
+            Its cost is that beyond rejecting all applicants.
         """
         return self.solve(acceptance_cost, 0.0)
 
@@ -277,7 +277,7 @@ class FairCSC:
         acceptance_cost : array of shape (rows,)
             What accepting a person costs beyond rejecting them.
         rejection_total : float
-            What rejecting everybody costs.
+            What rejecting all applicants costs.
         progress : callable, optional
             Called with the number of oracle calls so far.
 
@@ -377,7 +377,7 @@ class FairCSC:
         free : tuple of float and array
             The cost and the gaps of the cheapest rule without a limit, as `unlimited` finds it.
         units : tuple of float
-            What was divided out of the costs, and what rejecting everybody costs.
+            What was divided out of the costs, and what rejecting all applicants costs.
         calls : int
             How often the class was searched.
 

@@ -722,7 +722,7 @@ class Certificate(Shown, Brief):
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """Read what `to_json` wrote; the laws are checked again.
+        """Read what `to_json` wrote; the requirements are checked again.
 
         Parameters
         ----------

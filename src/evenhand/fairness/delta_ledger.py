@@ -2,7 +2,7 @@
 again.
 
 An entry is a *process*: a family of tests that fails with probability at most its share over its
-whole lifetime. Shares add up (union bound), so while their sum is at most delta, all processes
+whole run. Shares add up (union bound), so while their sum is at most delta, all processes
 together fail with probability at most delta. A process that has started cannot be started again:
 re-training until something passes would need a new booking each time, and the ledger runs dry.
 
@@ -59,7 +59,7 @@ def run_share(total: float, run: int, *, reserve: float = 1 - FIRST_OF_INVERSE_S
     ----------
     total : float
         delta.
-    life : int
+    run : int
         The number r = 1, 2, ... of the run.
     reserve : float, optional
         The part of delta that is kept for the runs after the first, which share it in proportion to
@@ -170,7 +170,7 @@ class DeltaLedger:
         if not 0 < self.delta < 1:
             raise InvalidInput(
                 f"delta is {self.delta}; it must lie strictly between 0 and 1.",
-                hint="0.05 promises the limit with probability 95%.",
+                hint="with 0.05 the limit holds with probability 95%.",
             )
         names = [(entry.run, entry.process) for entry in self.entries]
         if len(set(names)) < len(names):
@@ -222,7 +222,7 @@ class DeltaLedger:
             if (entry.run, entry.process) == (run, process):
                 raise ProtocolError(
                     f"process {process!r} was booked at round {entry.at} and cannot start again.",
-                    hint="a process keeps its one share for its whole lifetime; a restart after "
+                    hint="a process keeps its one share for the whole run; a restart after "
                     "a suspension is another process.",
                 )
         booking = Booking(process, share, at, run)
@@ -265,7 +265,7 @@ class DeltaLedger:
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """Read what `to_json` wrote; the laws are checked again.
+        """Read what `to_json` wrote; the requirements are checked again.
 
         Parameters
         ----------

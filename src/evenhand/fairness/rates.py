@@ -175,10 +175,11 @@ def require_certifiable(rates: Sequence[Rate]) -> None:
     """Raise an error for a rate that no certificate covers.
 
     A rate is certifiable if it is P(accepted | group, label in S) for a set S of labels, or one
-    minus that. The proofs use the form twice: accepting everybody has the rate 1 in every group and
-    rejecting everybody the rate 0, so constants have no gap and need no interval; and one person
-    counts fully or not at all, so a bet on the rate is a bet on people. The form is read off how
-    the rate is declared; nothing is measured, since a gap that is 0 on one sample proves nothing.
+    minus that. The proofs use the form twice: accepting all applicants has the rate 1 in every
+    group and rejecting all applicants the rate 0, so constants have no gap and need no interval;
+    and one person counts fully or not at all, so a bet on the rate is a bet on people. The form is
+    read off how the rate is declared; nothing is measured, since a gap that is 0 on one sample
+    proves nothing.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class ConstantBatch:
     columns = None
 
     def __call__(self, columns: FloatArray) -> BoolArray:
-        """The same answer for everybody."""
+        """The same answer for all applicants."""
         return np.broadcast_to(self.accept, (len(self.accept), columns.shape[1]))
 
     def one(self, person: FloatArray) -> Sequence[int]:
@@ -36,12 +36,12 @@ class ConstantBatch:
 
 @dataclass(frozen=True)
 class Constant(Hypothesis):
-    """Accept everybody or nobody: every rate is equal in all groups, exactly.
+    """Accept all applicants or nobody: every rate is equal in all groups, exactly.
 
     Parameters
     ----------
     accept : bool
-        Whether everybody is accepted.
+        Whether all applicants are accepted.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Constant(Hypothesis):
     >>> ACCEPT_ALL.accepts(np.zeros((2, 1))).tolist()
     [True, True]
     >>> REJECT_ALL.describe()
-    'reject everybody'
+    'reject all applicants'
     """
 
     accept: bool
@@ -79,7 +79,7 @@ class Constant(Hypothesis):
         return ConstantBatch(np.array([[rule.accept] for rule in members]))
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        return "accept everybody" if self.accept else "reject everybody"
+        return "accept all applicants" if self.accept else "reject all applicants"
 
     def to_json(self) -> Json:
         return {"kind": "constant", "accept": self.accept}

@@ -98,7 +98,7 @@ class Tree(Hypothesis, Brief):
     def describe(self, names: Sequence[str] | None = None) -> str:
         paths = [" and ".join(path) for path in self._accepting_paths(0, (), names)]
         if not paths or paths == [""]:
-            return "accept everybody" if paths else "reject everybody"
+            return "accept all applicants" if paths else "reject all applicants"
         listed = " or ".join(f"({path})" for path in paths[:MOST_PATHS])
         more = len(paths) - MOST_PATHS
         return f"accept if {listed}" + (f" or one of {more} other paths" if more > 0 else "")

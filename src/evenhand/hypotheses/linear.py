@@ -254,12 +254,12 @@ def distinct_rows(rows: FloatArray) -> tuple[IntArray, IntArray]:
     """(first, index): row i equals row first[index[i]]. Equal rows have equal scores; whether the
     reverse is true is checked.
     """
-    everybody = np.arange(len(rows))
+    all_rows = np.arange(len(rows))
     score = row_scores(rows, np.cos(np.arange(1.0, rows.shape[1] + 1)).tolist())
     _, first, index = np.unique(score, return_index=True, return_inverse=True)
     blocks = range(0, len(rows), BLOCK) if len(first) < len(rows) else ()
     same = [np.array_equal(rows[first[index[i : i + BLOCK]]], rows[i : i + BLOCK]) for i in blocks]
-    return (first, index) if same and all(same) else (everybody, everybody)
+    return (first, index) if same and all(same) else (all_rows, all_rows)
 
 
 def whitener(rows: FloatArray) -> FloatArray:

@@ -51,7 +51,7 @@ def hypothesis_from_json(
     Examples
     --------
     >>> hypothesis_from_json({"kind": "constant", "accept": True}).describe()
-    'accept everybody'
+    'accept all applicants'
     """
     whole = data if models is None else models_inside(data, models)
     with trusting(trusted):

@@ -1,5 +1,5 @@
-"""Rules that cut one column: thresholds on one score (one for everybody, or one per group), and
-decision stumps, one cut in any column in either direction. Both classes are exact.
+"""Rules that cut one column: thresholds on one score (one for all applicants, or one per group),
+and decision stumps, one cut in any column in either direction. Both classes are exact.
 
 Thresholds sort the score once; with s_1 < ... < s_m its distinct values, the total of the cut at
 s_c is the sum over rows with score >= s_c. Stumps code every column once (code = rank among its
@@ -171,7 +171,7 @@ class PerGroup(Hypothesis):
     >>> rule.accepts(np.array([[5.0], [5.0]]), np.array(["a", "b"])).tolist()
     [True, False]
     >>> rule.describe(["score"])
-    'group a: accept if score >= 3; group b: reject everybody'
+    'group a: accept if score >= 3; group b: reject all applicants'
     """
 
     rules: tuple[tuple[Group, Hypothesis], ...]
@@ -248,7 +248,7 @@ class Cuts:
 
 @dataclass(frozen=True)
 class ScoreThresholds(HypothesisClass):
-    """Thresholds on one score: accept iff it is at least t, one t for everybody or one per group.
+    """Thresholds on one score: accept iff it is at least t, one t for all or one per group.
 
     Parameters
     ----------

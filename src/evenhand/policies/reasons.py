@@ -32,7 +32,8 @@ Acceptance = Callable[[FloatArray], FloatArray]
 """(rows, columns) -> (rows,): the probability of being accepted, or 0 and 1 for a rule."""
 
 MOST_EVALUATIONS = 2**18
-"""Above this many rows the orders of the columns are sampled, and the standard error is told."""
+"""Above this many rows the orders of the columns are sampled, and the standard error is
+reported."""
 AT_ONCE = 2**14
 """Rows that a rule is asked about in one call."""
 MOST_POINTS = 20_000
@@ -263,7 +264,7 @@ def least_change(
     The person is accepted iff ``coin < p(x)``. Only values within the range of the comparison
     people are proposed. p changes where a row of the borders has w.x = c, and nowhere else; so the
     least change lies on such a line, or where two lines, or a line and the end of a range, cross.
-    Numbers that are whole for everybody stay whole; others are rounded, by at most a hundredth of
+    Numbers that are whole in every row stay whole; others are rounded, by at most a hundredth of
     the spread, such that the rounded value is accepted.
 
     Parameters

@@ -323,7 +323,7 @@ def same_exploration_note(comparison: Comparison) -> list[str]:
     general = (
         "Most of the regret of a two-phase learner is its exploration, which the limit asks for. "
         "Explore-then-commit with the same exploration keeps the same limit, and on easy "
-        "populations, where the exploration sample already tells the best policy, it is hard to "
+        "populations, where the exploration sample already shows the best policy, it is hard to "
         "beat: the bandit goes on exploring and pays for it. What the bandit has, after its "
         "exploration, is a bound of order √T for every population; committing once has a worst "
         "case of order T^(2/3) or more."

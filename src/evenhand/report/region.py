@@ -233,8 +233,8 @@ def _mark_points(axes: "Axes", picture: RegionPicture) -> None:
         (
             (picture.unlimited, "o", 210, "none", BLUE, f"{best} without a limit"),
             (picture.optimum, "*", 230, "black", "black", optimum),
-            (picture.accept_all, "^", 42, "white", "black", "accept everybody"),
-            (picture.reject_all, "v", 42, "white", "black", "reject everybody"),
+            (picture.accept_all, "^", 42, "white", "black", "accept all applicants"),
+            (picture.reject_all, "v", 42, "white", "black", "reject all applicants"),
         )
     ):
         width = 2.2 if face == "none" else 1.2

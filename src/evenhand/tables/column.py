@@ -362,7 +362,7 @@ def find_notation(
     dates : {"day-first", "month-first", "text"}, optional
         How dates are written, where the user says so.
     guess : {".", ","}, optional
-        The decimal mark to take if the column itself does not tell it, because other columns or
+        The decimal mark to take if the column itself does not show it, because other columns or
         the commas between the cells show it; without it 51,000 is ambiguous.
 
     Returns

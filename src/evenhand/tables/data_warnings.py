@@ -21,8 +21,8 @@ from evenhand.words import FloatArray, GroupArray, IntArray
 BINS = 12
 MOST_ROWS = 100_000
 """Rows on which columns are measured at most."""
-TELLS_GROUP = 0.25
-TELLS_LABEL = 0.9
+REVEALS_GROUP = 0.25
+REVEALS_LABEL = 0.9
 """From which share on a column is said to reveal the group, or the outcome."""
 HANDFUL = 10
 """A group with fewer people of an outcome bends the policy for all applicants."""
@@ -34,7 +34,7 @@ class DataWarning:
 
     Parameters
     ----------
-    kind : {"tells the group", "tells the outcome", "a handful"}
+    kind : {"reveals the group", "reveals the outcome", "a handful"}
         What it is about.
     name : str
         The column of the source, or the group.
@@ -51,14 +51,14 @@ class DataWarning:
     'x'
     """
 
-    kind: Literal["tells the group", "tells the outcome", "a handful"]
+    kind: Literal["reveals the group", "reveals the outcome", "a handful"]
     name: str
     share: float
     text: str
     argument: str
 
 
-def share_told(column: FloatArray, about: GroupArray | IntArray) -> float:
+def share_revealed(column: FloatArray, about: GroupArray | IntArray) -> float:
     """Measure which share of the entropy of `about` a column of numbers reveals.
 
     Parameters
@@ -75,7 +75,7 @@ def share_told(column: FloatArray, about: GroupArray | IntArray) -> float:
 
     Examples
     --------
-    >>> round(share_told(np.array([0.0, 0.0, 1.0, 1.0] * 25), np.array(list("aabb") * 25)), 2)
+    >>> round(share_revealed(np.array([0.0, 0.0, 1.0, 1.0] * 25), np.array(list("aabb") * 25)), 2)
     0.99
     """
     values, bins = np.unique(column, return_inverse=True)
@@ -103,7 +103,7 @@ def _share_of_entropy(bins: IntArray, about: GroupArray | IntArray) -> float:
     return min(1.0, max(0.0, float(information - chance)) / entropy)
 
 
-def source_share_told(columns: FloatArray, about: GroupArray | IntArray) -> float:
+def source_share_revealed(columns: FloatArray, about: GroupArray | IntArray) -> float:
     """Measure which share of the entropy of `about` the columns of one source reveal together.
 
     Parameters
@@ -122,11 +122,12 @@ def source_share_told(columns: FloatArray, about: GroupArray | IntArray) -> floa
     --------
     >>> one_hot = np.eye(4)[np.arange(400) % 4]
     >>> group = np.array(["a", "b"])[np.arange(400) % 2]
-    >>> round(share_told(one_hot[:, 0], group), 2), round(source_share_told(one_hot, group), 2)
+    >>> first = share_revealed(one_hot[:, 0], group)
+    >>> round(first, 2), round(source_share_revealed(one_hot, group), 2)
     (0.31, 0.99)
     """
     if columns.shape[1] == 1:
-        return share_told(columns[:, 0], about)
+        return share_revealed(columns[:, 0], about)
     # At most one of the 0/1 columns is 1 in a row, so that their sum with different weights is the
     # number of the value that the text column had.
     value = columns @ np.arange(1.0, columns.shape[1] + 1)
@@ -160,20 +161,20 @@ def data_warnings(table: Table, group_name: str = "the group") -> tuple[DataWarn
     for name in dict.fromkeys(table.sources):
         places = [place for place, source in enumerate(table.sources) if source == name]
         columns = measured.features[:, places]
-        share = source_share_told(columns, measured.group)
-        if share >= TELLS_GROUP:
+        share = source_share_revealed(columns, measured.group)
+        if share >= REVEALS_GROUP:
             text = (
-                f"{name!r} tells {share:.0%} of {group_name!r} (share of its entropy, measured "
+                f"{name!r} reveals {share:.0%} of {group_name!r} (share of its entropy, measured "
                 "here); a rule that uses it looks at the group in disguise"
             )
-            group.append(DataWarning("tells the group", name, share, text, "leave_out"))
-        share = source_share_told(columns, measured.label)
-        if share >= TELLS_LABEL:
+            group.append(DataWarning("reveals the group", name, share, text, "leave_out"))
+        share = source_share_revealed(columns, measured.label)
+        if share >= REVEALS_LABEL:
             text = (
-                f"{name!r} tells {share:.0%} of the outcome (share of its entropy); if it is known "
-                "only afterwards, leave it out"
+                f"{name!r} reveals {share:.0%} of the outcome (share of its entropy); if it is "
+                "known only afterwards, leave it out"
             )
-            outcome.append(DataWarning("tells the outcome", name, share, text, "leave_out"))
+            outcome.append(DataWarning("reveals the outcome", name, share, text, "leave_out"))
     handfuls: list[DataWarning] = []
     for value in sorted(set(table.group.tolist()), key=str):
         here = table.label[table.group == value]

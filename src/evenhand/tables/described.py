@@ -587,7 +587,7 @@ class _Check:
             )
         if len(distinct) < 2:
             raise InvalidInput(
-                f"{frame.source}: everybody is of group {distinct[0]!r} ({len(group):,} people); "
+                f"{frame.source}: all people are of group {distinct[0]!r} ({len(group):,} people); "
                 "a gap needs at least two groups.",
                 hint="name another column, or add people of another group.",
                 argument="group",
@@ -816,7 +816,7 @@ def two_values(
     Raises
     ------
     BadLabel
-        If it cannot be told which value is which. Nothing is guessed from the alphabet.
+        If it is not clear which value is which. Nothing is guessed from the alphabet.
 
     Examples
     --------

@@ -514,7 +514,7 @@ class LabelledFrame:
         Whether text columns may become 0/1 columns.
     published : bool
         Whether it is a published table. There a text column of two values becomes two 0/1 columns,
-        as everybody has it, and no note is made of it.
+        as all people have it, and no note is made of it.
     dropped : int
         Rows of the source that were left out.
     notes : tuple of Note

@@ -71,7 +71,7 @@ ASCII_BLANKS = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
 
 @dataclass(frozen=True)
 class FileReading:
-    """What a reader is told about a file, beyond what the file says itself.
+    """What a reader knows about a file, beyond what the file says itself.
 
     Parameters
     ----------
@@ -207,8 +207,8 @@ def read_frame(
     >>> frame["income"].kind, frame["income"].numbers.tolist(), frame["sex"].kind
     ('number', [10500.0, nan], 'category')
     """
-    told = None if missing is None else tuple(missing)
-    how = FileReading(delimiter=delimiter, missing=told, format=format, **more)
+    given = None if missing is None else tuple(missing)
+    how = FileReading(delimiter=delimiter, missing=given, format=format, **more)
     if not isinstance(source, str | Path):
         return _from_library(source, "the frame", how)
     path = Path(source)
@@ -239,7 +239,7 @@ def read_frame(
 
 
 def _decoded(raw: bytes, source: str, encoding: str | None) -> str:
-    """The text of a file; an encoding that nothing tells is refused, never guessed."""
+    """The text of a file; an encoding that nothing states raises an error, and is never guessed."""
     marked = next((name for bom, name in BOMS.items() if raw.startswith(bom)), None)
     if encoding and codecs.lookup(encoding).name == "utf-8":
         encoding = "utf-8-sig"

@@ -173,7 +173,7 @@ def each_row_alone(case: ClassCase) -> None:
 
 @requirement
 def never_worse_than_a_constant(case: ClassCase) -> None:
-    """On an exact class the answer costs at most as much as accepting or rejecting everybody.
+    """On an exact class the answer costs at most as much as accepting or rejecting all applicants.
 
     Examples
     --------
@@ -527,11 +527,11 @@ def hypothesis_class_requirements(case: ClassCase) -> Iterator[tuple[str, ClassR
     """
     requirements = EVERY_CLASS
     oracle = case.oracle
-    promised = case.hypotheses.exact
-    if promised and isinstance(oracle, Enumeration) and math.isfinite(case.hypotheses.log_size):
+    guaranteed = case.hypotheses.exact
+    if guaranteed and isinstance(oracle, Enumeration) and math.isfinite(case.hypotheses.log_size):
         accepted = {int(member.sum()) for member in _members(case, oracle)}
-        promised = {0, len(case.features)} <= accepted
-    if promised:
+        guaranteed = {0, len(case.features)} <= accepted
+    if guaranteed:
         requirements += EXACT_CLASSES
     if isinstance(oracle, Partitioning):
         requirements += PARTITIONING_CLASSES

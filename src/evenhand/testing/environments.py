@@ -286,7 +286,7 @@ def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
 
 @requirement
 def constants_are_fair(case: EnvironmentCase) -> None:
-    """Accepting everybody, or nobody, has no gap.
+    """Accepting all applicants, or nobody, has no gap.
 
     Examples
     --------
@@ -323,8 +323,8 @@ def drawing_changes_no_truth(case: EnvironmentCase) -> None:
 def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
     """The optimum keeps its limit, and no fair rule or constant is better.
 
-    The optimum keeps its limit, has the loss that is told, falls as the limit rises, and no fair
-    rule or constant is better.
+    The optimum keeps its limit, has the loss that is reported, falls as the limit rises, and no
+    fair rule or constant is better.
 
     Examples
     --------
@@ -342,8 +342,8 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
         loss = case.loss(policy)
         name = f"the optimum at {limit}"
         require(gap <= limit + ROUNDING, f"{name} has a gap of {gap!r}")
-        told = f"{name} is said to lose {claimed!r} and loses {loss!r}"
-        require(abs(loss - claimed) <= ROUNDING, told)
+        figures = f"{name} is said to lose {claimed!r} and loses {loss!r}"
+        require(abs(loss - claimed) <= ROUNDING, figures)
         more = f"{name} loses {claimed!r}, more than {before!r}"
         require(not exact or claimed <= before + ROUNDING, more)
         before = claimed

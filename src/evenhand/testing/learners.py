@@ -29,7 +29,7 @@ from evenhand.words import Decision, Decisions, LabelledSample
 
 
 def decide_block(learner: Learner, people: LabelledSample) -> Decisions:
-    """Decide about all of them at once, then tell the labels of the accepted."""
+    """Decide about all of them at once, then report the labels of the accepted."""
     decisions = decide(learner, people.features, people.group)
     for place in np.flatnonzero(decisions.accept).tolist():
         learner.observe(decisions[place].round, int(people.label[place]))
@@ -37,7 +37,7 @@ def decide_block(learner: Learner, people: LabelledSample) -> Decisions:
 
 
 def decide_singly(learner: Learner, people: LabelledSample) -> list[Decision]:
-    """Decide about one after the other at one time, then tell the labels of the accepted."""
+    """Decide about one after the other at one time, then report the labels of the accepted."""
     now = float(learner.round)
     rows = range(len(people))
     decisions = [
@@ -155,7 +155,7 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
 
 @requirement
 def labels_of_the_accepted_alone(case: LearnerCase) -> None:
-    """A label is told once, for an accepted round: all else is refused, and what was told stands.
+    """A label is reported once, for an accepted round: all else is refused, and the first stands.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def the_group_only_certifies(case: LearnerCase) -> None:
     """With group_use="certify_only" the group changes no probability.
 
     With group_use="certify_only" no policy's probability changes by a bit when the group is
-    flipped or not told.
+    flipped or not reported.
 
     Examples
     --------

@@ -21,9 +21,9 @@ from evenhand.testing.requirements import (
 from evenhand.words import FloatArray, GroupArray, LabelledSample
 
 DELTA = 0.2
-LIVES = 400
+RUNS = 400
 MOST_MISSES = 0.27
-"""A bound that misses in a fifth of all lives stays below this share of 400 with probability .999.
+"""A bound that misses in a fifth of all runs stays below this share of 400 with probability .999.
 """
 
 
@@ -162,7 +162,7 @@ def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
 
 @requirement
 def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
-    """Accepting everybody, or nobody, has gap 0.
+    """Accepting all applicants, or nobody, has gap 0.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
     for share in (0.0, 1.0):
         gaps = GapConstraints.on(rate, sample).gaps(np.full(len(sample), share))
         worst = float(np.abs(gaps).max())
-        require(worst <= EQUAL, f"accepting {share:.0%} of everybody has gap {worst!r}")
+        require(worst <= EQUAL, f"accepting {share:.0%} of all applicants has gap {worst!r}")
 
 
 @requirement
@@ -354,11 +354,11 @@ def gaps_are_covered(bound: FixedCountBound, counts: AuditCounts) -> None:
     truth = np.array([[[0.3, 0.5]], [[0.05, 0.02]], [[0.9, 0.8]]])
     gap = truth[:, 0, 1] - truth[:, 0, 0]
     misses = 0
-    for _ in range(LIVES):
+    for _ in range(RUNS):
         lower, upper = _limits(bound, AuditCounts.of(draw.binomial(size, truth), people))
         misses += bool(((gap < lower[:, 0]) | (gap > upper[:, 0])).any())
-    figures = f"{misses} of {LIVES} lives missed a gap at a failure probability of {DELTA}"
-    require(misses <= MOST_MISSES * LIVES, figures)
+    figures = f"{misses} of {RUNS} runs missed a gap at delta {DELTA}"
+    require(misses <= MOST_MISSES * RUNS, figures)
 
 
 @requirement

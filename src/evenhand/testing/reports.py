@@ -1,8 +1,8 @@
-"""The requirements of learners at the doors: what may happen to a round between its coin and what
-is learned from it.
+"""The requirements of learners at the entry points: what may happen to a round between its coin and
+what is learned from it.
 
 Labels come late, twice, in any order, or never; reports are refused; humans overrule decisions;
-people are erased; groups are unknown, new, or told afterwards; several threads call at once. A
+people are erased; groups are unknown, new, or reported afterwards; several threads call at once. A
 learner must lose nothing, count nobody twice, and learn nothing from what it may not know.
 """
 
@@ -51,14 +51,14 @@ from evenhand.words import GroupArray, LabelledSample
 LATE = 10
 """Blocks after which a late label comes."""
 HELD = 3
-"""Blocks whose labels are held back and told together."""
+"""Blocks whose labels are held back and reported together."""
 THREADS = 4
 """Threads that call one learner at once."""
 
 
-def tell_all(learner: Learner, decided: Decided) -> None:
+def report_all(learner: Learner, decided: Decided) -> None:
     """The labels of all who were accepted, in the order of their rounds."""
-    decided.tell(learner, decided.accepted)
+    decided.report(learner, decided.accepted)
 
 
 # labels
@@ -81,9 +81,9 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
 
     def some_late(learner: Learner, decided: Decided) -> None:
         met.append(decided)
-        decided.tell(learner, decided.every(2))
+        decided.report(learner, decided.every(2))
         if len(met) > LATE:
-            met[-LATE].tell(learner, met[-LATE].every(4, 1))
+            met[-LATE].report(learner, met[-LATE].every(4, 1))
 
     (learner,) = play(case, Copy(some_late))
     for number, decided in enumerate(met):
@@ -93,7 +93,7 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
 
 @requirement
 def missing_labels_stop_nobody(case: LearnerCase) -> None:
-    """Where labels never come, everybody is still decided.
+    """Where labels never come, all applicants are still decided.
 
     All labels, all good ones or all bad ones may be missing; the report counts what is missing.
 
@@ -104,24 +104,27 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> missing_labels_stop_nobody(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    for told in ((), (1,), (-1,)):
+    for reported in ((), (1,), (-1,)):
         missing = 0
 
-        def some(learner: Learner, decided: Decided, told: tuple[int, ...] = told) -> None:
+        def some(learner: Learner, decided: Decided, reported: tuple[int, ...] = reported) -> None:
             nonlocal missing
-            coming = np.isin(decided.people.label, told)
-            decided.tell(learner, coming)
+            coming = np.isin(decided.people.label, reported)
+            decided.report(learner, coming)
             missing += int((decided.accepted & ~coming).sum())
 
         (learner,) = play(case, Copy(some))
         counted = getattr(getattr(learner, "report", None), "missing_labels", missing)
         figures = f"the report counts {counted} missing labels after {case.rounds} rounds"
-        require(counted == missing, f"{figures}, but {missing} never came (told: {told or 'none'})")
+        require(
+            counted == missing,
+            f"{figures}, but {missing} never came (reported: {reported or 'none'})",
+        )
 
 
 @requirement
 def repeated_reports_change_nothing(case: LearnerCase) -> None:
-    """A label that is told again, in the same report or in a later one, changes nothing.
+    """A label that is reported again, in the same report or in a later one, changes nothing.
 
     Examples
     --------
@@ -143,16 +146,16 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
     def again_later(learner: Learner, decided: Decided) -> None:
         before.append(decided)
         for block in before[-HELD:]:
-            tell_all(learner, block)
+            report_all(learner, block)
 
-    play(case, Copy(tell_all), Copy(twice), Copy(again_later))
+    play(case, Copy(report_all), Copy(twice), Copy(again_later))
 
 
 @requirement
 def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
     """The order of the labels between two decisions changes nothing.
 
-    They may be told in any order, one by one or together.
+    They may be reported in any order, one by one or together.
 
     Examples
     --------
@@ -166,7 +169,7 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
         waiting: list[tuple[int, int]] = []
         draw = np.random.default_rng(case.seed)
 
-        def tell_held(learner: Learner, decided: Decided) -> None:
+        def report_held(learner: Learner, decided: Decided) -> None:
             labels = decided.people.label[decided.accepted].tolist()
             waiting.extend(zip(decided.rounds[decided.accepted].tolist(), labels, strict=True))
             if decided.rounds[0] // BLOCK % HELD < HELD - 1 or not waiting:
@@ -177,11 +180,11 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
                 draw.shuffle(waiting)
             parts = [[one] for one in waiting] if order != "forwards" else [waiting]
             for part in parts:
-                rounds, told = np.array(part).T
-                learner.observe(rounds, told)
+                rounds, reported = np.array(part).T
+                learner.observe(rounds, reported)
             waiting.clear()
 
-        return Copy(tell_held)
+        return Copy(report_held)
 
     play(case, *map(held_back, ("forwards", "one by one", "backwards", "shuffled")))
 
@@ -190,7 +193,7 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
 def refused_reports_change_nothing(case: LearnerCase) -> None:
     """A report of which one label is refused enters none of its labels.
 
-    What was told before it stands.
+    What was reported before it stands.
 
     Examples
     --------
@@ -204,12 +207,12 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
         accepted = decided.accepted
         label = decided.people.label
         fresh = accepted & decided.every(2)
-        told = accepted & ~decided.every(2)
-        decided.tell(learner, told)
+        reported = accepted & ~decided.every(2)
+        decided.report(learner, reported)
         wrong = [("a round that was never played", case.rounds + 10**6, 1)]
-        if told.any():
-            known = int(decided.rounds[np.argmax(told)])
-            other = -int(label[np.argmax(told)])
+        if reported.any():
+            known = int(decided.rounds[np.argmax(reported)])
+            other = -int(label[np.argmax(reported)])
             wrong += [("a second, different label", known, other), ("a label of 0", known, 0)]
         if not accepted.all():
             wrong.append(("a rejected person", int(decided.rounds[np.argmin(accepted)]), 1))
@@ -217,11 +220,11 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
             rounds = [*decided.rounds[fresh].tolist(), round]
             labels = [*(-label[fresh]).tolist(), false]
             require_refusal(f"a report that ends with {what}", learner.observe, rounds, labels)
-        decided.tell(learner, fresh)
+        decided.report(learner, fresh)
 
     def without(learner: Learner, decided: Decided) -> None:
-        decided.tell(learner, ~decided.every(2))
-        decided.tell(learner, decided.every(2))
+        decided.report(learner, ~decided.every(2))
+        decided.report(learner, decided.every(2))
 
     play(case, Copy(without), Copy(with_refusals))
 
@@ -233,7 +236,7 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
 def refused_accepts_teach_nothing(case: LearnerCase) -> None:
     """The label of an accept that a human refused changes no later policy.
 
-    Told before the refusal, it is forgotten; told afterwards, it is refused.
+    Reported before the refusal, it is forgotten; reported afterwards, it is refused.
 
     Examples
     --------
@@ -248,10 +251,10 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
             assert isinstance(learner, SupportsOverrule)
             chosen = decided.accepted & decided.every(3)
             if label is not None:
-                decided.tell(learner, chosen, label)
+                decided.report(learner, chosen, label)
             if chosen.any():
                 learner.overrule(decided.rounds[chosen], np.zeros(int(chosen.sum()), bool))
-            decided.tell(learner, ~chosen)
+            decided.report(learner, ~chosen)
             for round in decided.rounds[chosen].tolist() if attempted or label is not None else ():
                 require_refusal("the label of a refused person", learner.observe, round, label or 1)
 
@@ -261,7 +264,7 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
 
     def refuse_late(learner: Learner, decided: Decided) -> None:
         assert isinstance(learner, SupportsOverrule)
-        tell_all(learner, decided)
+        report_all(learner, decided)
         met.append(decided)
         long_ago = met[-LATE:][0]
         for place in np.flatnonzero(long_ago.accepted & long_ago.every(8)).tolist():
@@ -299,9 +302,9 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
             label = int(decided.people.label[place])
             what = "the label of a reject that a human accepted"
             require_refusal(what, learner.observe, round, label)
-        tell_all(learner, decided)
+        report_all(learner, decided)
 
-    play(case, Copy(tell_all), Copy(accept_some))
+    play(case, Copy(report_all), Copy(accept_some))
 
 
 @requirement
@@ -320,25 +323,25 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
 
     def agree(learner: Learner, decided: Decided) -> None:
         assert isinstance(learner, SupportsOverrule)
-        decided.tell(learner, decided.every(2))
+        decided.report(learner, decided.every(2))
         learner.overrule(decided.rounds, decided.accepted)
         learner.overrule(int(decided.rounds[0]), bool(decided.accepted[0]))
-        decided.tell(learner, ~decided.every(2))
+        decided.report(learner, ~decided.every(2))
         rounds = [*decided.rounds.tolist(), case.rounds + 10**6]
         others = [*(~decided.accepted).tolist(), False]
         what = "an overruling that ends with a round that was never played"
         require_refusal(what, learner.overrule, rounds, others)
 
     def alone(learner: Learner, decided: Decided) -> None:
-        decided.tell(learner, decided.every(2))
-        decided.tell(learner, ~decided.every(2))
+        decided.report(learner, decided.every(2))
+        decided.report(learner, ~decided.every(2))
 
     def overruled(times: int) -> Copy:
         met: list[Decided] = []
 
         def overrule_some(learner: Learner, decided: Decided) -> None:
             assert isinstance(learner, SupportsOverrule)
-            tell_all(learner, decided)
+            report_all(learner, decided)
             met.append(decided)
             long_ago = met[-LATE:][0]
             for block, chosen in ((decided, decided.every(4)), (long_ago, long_ago.every(4, 1))):
@@ -384,7 +387,7 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
                 first, second = (decide(learner, rest.features, rest.group) for learner in both)
                 require_same_decisions(first, second)
                 for learner in (one, two):
-                    tell_all(learner, Decided(rest, first))
+                    report_all(learner, Decided(rest, first))
             other = last
             gone = number % 2 == 0
             if gone:
@@ -400,7 +403,7 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
             second = decide(two, other.features, other.group)
             require_same_decisions(first, second)
             for learner, decided in ((one, Decided(last, first)), (two, Decided(other, second))):
-                tell_all(learner, decided)
+                report_all(learner, decided)
                 if gone:
                     assert isinstance(learner, SupportsErasure)
                     learner.erase(int(decided.rounds[0]))
@@ -450,7 +453,7 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
         def erase_some(learner: Learner, decided: Decided) -> None:
             assert isinstance(learner, SupportsErasure)
             met.append(decided)
-            decided.tell(learner, decided.every(3) | decided.every(3, 1))
+            decided.report(learner, decided.every(3) | decided.every(3, 1))
             gone = [decided.rounds[decided.every(8)]]
             if len(met) > LATE:
                 gone.append(met[-LATE].rounds[met[-LATE].every(8, 1)])
@@ -506,12 +509,12 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
             shown[::5] = missing
             return shown
 
-        return Copy(tell_all, hide_some)
+        return Copy(report_all, hide_some)
 
     some = [hiding(None), hiding(float("nan")), hiding(np.float64("nan"))]
     some += [hiding(np.nan, np.float64)] if numeric else []
     nobody = (lambda _: None, lambda group: np.full(len(group), None))
-    everybody = [Copy(tell_all, shown) for shown in nobody]
+    all_copies = [Copy(report_all, shown) for shown in nobody]
     if find_spec("pandas") is not None:
         pandas = import_module("pandas")
 
@@ -520,17 +523,19 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
             shown[::5] = None
             return shown.astype("category")
 
-        some += [hiding(pandas.NA), Copy(tell_all, categories)]
-        everybody.append(Copy(tell_all, lambda group: np.full(len(group), pandas.NA, dtype=object)))
+        some += [hiding(pandas.NA), Copy(report_all, categories)]
+        all_copies.append(
+            Copy(report_all, lambda group: np.full(len(group), pandas.NA, dtype=object))
+        )
     play(case, *some)
-    play(case, *everybody)
+    play(case, *all_copies)
 
 
 @requirement
 def new_groups_stop_nobody(case: LearnerCase) -> None:
     """A group that nobody had before makes no call fail.
 
-    People of such a group, as a mistyped one, are decided like everybody else.
+    People of such a group, as a mistyped one, are decided like all others.
 
     Examples
     --------
@@ -553,15 +558,15 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
                 shown[min(place, len(shown) - 1)] = strange
             return shown
 
-        return Copy(tell_all, once)
+        return Copy(report_all, once)
 
     for place, turn in product((0, BLOCK // 2), (0, case.rounds // BLOCK // 2)):
         play(case, mistyping(place, turn))
 
 
 @requirement
-def late_groups_are_told_once(case: LearnerCase) -> None:
-    """A group that was unknown may be told afterwards, once.
+def late_groups_are_reported_once(case: LearnerCase) -> None:
+    """A group that was unknown may be reported afterwards, once.
 
     Telling it again changes nothing, and another one is refused.
 
@@ -571,7 +576,7 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
     >>> from evenhand.testing import LearnerCase
     >>> world = eh.environments.lending()
     >>> learner = eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), 0.2, 0.05)
-    >>> late_groups_are_told_once(LearnerCase(learner, world, rounds=50))
+    >>> late_groups_are_reported_once(LearnerCase(learner, world, rounds=50))
     """
     values = sorted(set(case.people().group.tolist()))
 
@@ -580,10 +585,10 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
         shown[::5] = None
         return shown
 
-    def telling(*, attempts: bool) -> Copy:
-        def tell_groups(learner: Learner, decided: Decided) -> None:
+    def reporting(*, attempts: bool) -> Copy:
+        def report_groups(learner: Learner, decided: Decided) -> None:
             assert isinstance(learner, SupportsLateGroups)
-            tell_all(learner, decided)
+            report_all(learner, decided)
             rounds = decided.rounds[::5]
             group = decided.people.group[::5]
             other = [values[0] if value != values[0] else values[-1] for value in group.tolist()]
@@ -598,16 +603,16 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
                 what = f"group {other[0]!r} after {group.tolist()[0]!r}"
                 require_refusal(what, learner.report_group, int(rounds[0]), other[0])
 
-        return Copy(tell_groups, hide_some)
+        return Copy(report_groups, hide_some)
 
-    play(case, telling(attempts=False), telling(attempts=True))
+    play(case, reporting(attempts=False), reporting(attempts=True))
 
 
 # many at once
 
 
 @requirement
-def a_large_block_counts_everybody(case: LearnerCase) -> None:
+def a_large_block_counts_all_applicants(case: LearnerCase) -> None:
     """All people in one call are as many rounds as block by block.
 
     Each person is counted once, with a number, a draw and a label of their own.
@@ -617,33 +622,33 @@ def a_large_block_counts_everybody(case: LearnerCase) -> None:
     >>> from evenhand.environments import lending
     >>> from evenhand.learners import AcceptAll
     >>> from evenhand.testing import LearnerCase
-    >>> a_large_block_counts_everybody(LearnerCase(AcceptAll(), lending(), rounds=50))
+    >>> a_large_block_counts_all_applicants(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     people = case.people()
     whole = case.fresh()
-    (cut,) = play(case, Copy(tell_all))
-    with nothing_fails(f"deciding {len(people)} people in one call, and telling their labels,"):
-        everybody = Decided(people, decide(whole, people.features, people.group))
-        rounds = everybody.rounds
+    (cut,) = play(case, Copy(report_all))
+    with nothing_fails(f"deciding {len(people)} people in one call, and reporting their labels,"):
+        all_people = Decided(people, decide(whole, people.features, people.group))
+        rounds = all_people.rounds
         size = len(people)
         wrong = int(np.argmax(rounds != np.arange(len(rounds)))) if len(rounds) else 0
         require(len(rounds) == size, f"{len(rounds)} decisions about {size} people")
         require(rounds[wrong] == wrong, f"person {wrong} of {size} has round {rounds[wrong]}")
         counters = f"the counter says {whole.round}, block by block {cut.round}"
         require(whole.round == cut.round, counters)
-        chances = np.array([decision.propensity for decision in everybody.decisions])
+        chances = np.array([decision.propensity for decision in all_people.decisions])
         unlike = int(np.argmax(~((chances > 0) & (chances <= 1))))
         require(0 < chances[unlike] <= 1, f"round {unlike} has propensity {chances[unlike]!r}")
-        epochs = [decision.epoch for decision in everybody.decisions]
+        epochs = [decision.epoch for decision in all_people.decisions]
         back = int(np.argmin(np.diff(epochs, prepend=0)))
         two = epochs[max(back - 1, 0) : back + 1]
         require(two == sorted(two), f"rounds {back - 1} and {back} are of epochs {two}")
-        everybody.tell(whole, everybody.every(2))
-        require_labels(whole, everybody, everybody.every(2))
+        all_people.report(whole, all_people.every(2))
+        require_labels(whole, all_people, all_people.every(2))
         for learner in (whole, cut):
             counted = getattr(getattr(learner, "report", None), "missing_labels", 0)
-            all_told = f"after all {case.rounds} rounds have theirs"
-            require(counted == 0, f"{counted} labels count as missing {all_told}")
+            all_reported = f"after all {case.rounds} rounds have theirs"
+            require(counted == 0, f"{counted} labels count as missing {all_reported}")
             later = decide(learner, people.features[:BLOCK], people.group[:BLOCK])[0].round
             require(later == case.rounds, f"the next person has round {later}, not {case.rounds}")
 
@@ -676,8 +681,8 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
                 with lock:
                     met.append(decided)
                     earlier = met[len(met) // 2]
-                tell_all(learner, decided)
-                tell_all(learner, earlier)
+                report_all(learner, decided)
+                report_all(learner, earlier)
             if number == 0 and turn % 20 == 0 and isinstance(learner, SupportsStorage):
                 with TemporaryDirectory() as folder:
                     try:
@@ -738,7 +743,7 @@ def reports_survive_storage(case: LearnerCase) -> None:
     for people in blocks[:half]:
         decided = Decided(people, decide(learner, people.features, people.group))
         met.append(decided)
-        decided.tell(learner, decided.every(2))
+        decided.report(learner, decided.every(2))
         overruled = decided.every(10, 2)
         erased = decided.every(10, 3)
         if isinstance(learner, SupportsOverrule) and overruled.any():
@@ -759,16 +764,16 @@ def reports_survive_storage(case: LearnerCase) -> None:
     for decided in met:
         labels = decided.people.label.tolist()
         for round, label in zip(decided.rounds.tolist(), labels, strict=True):
-            for told in (label, -label):
-                answers = [answer(one, round, told) for one in (learner, copy)]
-                figures = f"label {told:+d} of round {round} is {answers[0]} before "
+            for reported in (label, -label):
+                answers = [answer(one, round, reported) for one in (learner, copy)]
+                figures = f"label {reported:+d} of round {round} is {answers[0]} before "
                 figures += f"and {answers[1]} after storage"
                 require(answers[0] == answers[1], figures)
     for people in blocks[half:]:
         one, two = (decide(player, people.features, people.group) for player in (learner, copy))
         require_same_decisions(one, two)
         for player in (learner, copy):
-            tell_all(player, Decided(people, one))
+            report_all(player, Decided(people, one))
 
 
 def stored_and_loaded(learner: Learner) -> Learner | None:
@@ -794,7 +799,7 @@ EVERY_LEARNER: tuple[LearnerRequirement, ...] = (
     refused_reports_change_nothing,
     missing_groups_are_the_same,
     new_groups_stop_nobody,
-    a_large_block_counts_everybody,
+    a_large_block_counts_all_applicants,
     threads_share_the_rounds,
 )
 CAPABLE_LEARNERS: Mapping[type, tuple[LearnerRequirement, ...]] = {
@@ -804,5 +809,5 @@ CAPABLE_LEARNERS: Mapping[type, tuple[LearnerRequirement, ...]] = {
         agreeing_humans_change_nothing,
     ),
     SupportsErasure: (erased_people_leave_no_trace, erased_rounds_stay_erased),
-    SupportsLateGroups: (late_groups_are_told_once,),
+    SupportsLateGroups: (late_groups_are_reported_once,),
 }

@@ -3,7 +3,7 @@ with figures when it does not. This module holds what the requirements have in c
 requirements of learners play.
 
 Most requirements of learners say that something changes nothing. They play fresh copies that meet
-the same people and are told different things about them, side by side: from the first round in
+the same people and receive different reports about them, side by side: from the first round in
 which two copies decide differently the requirement is broken.
 """
 
@@ -242,7 +242,7 @@ class Decided:
         """Every so many people: those whose round leaves that rest."""
         return np.asarray(self.rounds % step == rest)
 
-    def tell(self, learner: Learner, chosen: BoolArray, label: ArrayLike | None = None) -> None:
+    def report(self, learner: Learner, chosen: BoolArray, label: ArrayLike | None = None) -> None:
         """Tell the labels of the chosen who were accepted; `label` instead of the true ones."""
         places = np.flatnonzero(chosen & self.accepted)
         labels = self.people.label if label is None else np.broadcast_to(label, self.rounds.shape)
@@ -251,13 +251,13 @@ class Decided:
 
 
 Reports = Callable[[Learner, Decided], None]
-"""What a learner is told after a block of people, before the next one comes."""
+"""The reports that a learner gets after a block of people, before the next one comes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """One copy of a learner: what it is told after each block, and how the group is shown when it
-    decides.
+    """One copy of a learner: the reports that it gets after each block, and how the group is shown
+    when it decides.
     """
 
     reports: Reports
@@ -267,8 +267,8 @@ class Copy:
 def decide(
     learner: Learner, features: FloatArray, group: ShownGroup, at: float | None = None
 ) -> Decisions:
-    """Decide about people; a learner with a maturity window is told the time, by default the number
-    of people so far.
+    """Decide about people; a learner with a maturity window is given the time, by default the
+    number of people so far.
     """
     timed = {}
     if getattr(learner, "maturity", None) is not None:
@@ -322,9 +322,9 @@ def play(case: LearnerCase, *runs: Copy) -> list[Learner]:
         for copy, run, (decided, _) in zip(copies, runs, met, strict=True):
             with nothing_fails(f"a report after {where}"):
                 run.reports(copy, decided)
-    everybody = case.people()
+    all_people = case.people()
     first, *others = (
-        copy.policy.acceptance(everybody.features, everybody.group) for copy in copies
+        copy.policy.acceptance(all_people.features, all_people.group) for copy in copies
     )
     for other in others:
         most = int(np.argmax(np.abs(other - first)))
@@ -372,16 +372,16 @@ def require_refusal(what: str, report: Callable[..., None], *arguments: ArrayLik
     raise Broken(f"{what} ({where}) was taken")
 
 
-def require_labels(learner: Learner, decided: Decided, told: BoolArray) -> None:
-    """The requirement is broken unless exactly the labels of the `told` are known: asked by
-    repeating, contradicting and (the others) by telling.
+def require_labels(learner: Learner, decided: Decided, reported: BoolArray) -> None:
+    """The requirement is broken unless exactly the labels of the `reported` are known: asked by
+    repeating, contradicting and (the others) by reporting.
 
     Afterwards every accepted round has its label.
     """
     for round, accept, known, label in zip(
         decided.rounds.tolist(),
         decided.accepted.tolist(),
-        told.tolist(),
+        reported.tolist(),
         decided.people.label.tolist(),
         strict=True,
     ):
@@ -391,7 +391,7 @@ def require_labels(learner: Learner, decided: Decided, told: BoolArray) -> None:
         try:
             learner.observe(round, label)
         except ProtocolError as error:
-            what = "was told before" if known else "comes now for the first time"
+            what = "was reported before" if known else "comes now for the first time"
             raise Broken(
                 f"label {label:+d} of round {round}, which {what}, is refused: {error}"
             ) from error

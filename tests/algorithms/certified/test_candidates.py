@@ -109,7 +109,7 @@ def test_what_is_no_rule_is_refused(given, said):
 
 def test_a_model_that_never_predicts_one_is_refused():
     model = LogisticRegression().fit([[0.0], [1.0]], ["no", "yes"])
-    with pytest.raises(InvalidInput, match="never 1"):
+    with pytest.raises(InvalidInput):
         learner([model])
 
 

@@ -255,18 +255,18 @@ def test_a_policy_beyond_the_cap_gets_no_certificate():
 
 @pytest.mark.parametrize("value", [0, -0.1, 1.5, float("nan"), "0.2", True])
 def test_a_cap_that_makes_no_sense_is_refused(value):
-    with pytest.raises(InvalidInput, match="accept_at_most is") as refused:
+    with pytest.raises(InvalidInput, match="accept_at_most") as refused:
         learner(accept_at_most=value)
     assert refused.value.argument == "accept_at_most"
     assert refused.value.hint
 
 
 def test_a_floor_above_the_cap_is_refused():
-    with pytest.raises(InvalidInput, match=r"accept_at_least is 0.5, and accept_at_most is 0.3"):
+    with pytest.raises(InvalidInput, match=r"accept_at_least.*accept_at_most"):
         learner(accept_at_most=0.3, accept_at_least=0.5)
     with pytest.raises(InvalidInput, match="accept_at_least is 2"):
         learner(accept_at_least=2)
-    with pytest.raises(InvalidInput, match=r"audit_rate is 0.5, and accept_at_most is 0.3"):
+    with pytest.raises(InvalidInput, match=r"audit_rate.*accept_at_most"):
         learner(accept_at_most=0.3, audit_rate=0.5)
 
 

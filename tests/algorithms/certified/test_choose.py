@@ -319,7 +319,7 @@ def test_what_a_forecast_is_worth_is_found(worth):
     assert found == pytest.approx(worth, rel=0.15)
 
 
-def test_the_posterior_has_the_variance_that_is_told():
+def test_the_posterior_has_the_variance_that_is_reported():
     log = log_of(2)
     costs = pooled(log, table)
     drawn = costs.drawn(np.random.default_rng(0), 20_000)

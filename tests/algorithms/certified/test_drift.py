@@ -61,7 +61,7 @@ class Spy:
 @pytest.mark.parametrize(
     "weights", [(0.1, 0.2, 0.6, 0.1), (0.02, 0.0, 0.08, 0.9), (0.3, 0.5, 0.1, 0.1)]
 )
-def test_everybody_whom_the_rule_accepts_is_kept_with_the_same_probability(weights, monkeypatch):
+def test_all_whom_the_rule_accepts_are_kept_with_the_same_probability(weights, monkeypatch):
     policy = Mixture((ACCEPT_ALL, REJECT_ALL, RULES[0], RULES[3]), weights)
     coins = Spy()
     monkeypatch.setattr(drift, "stream", lambda *_: coins)

@@ -290,7 +290,7 @@ def test_audits_alone_bring_less_than_all_rounds():
 # sentences
 
 
-def test_a_trajectory_tells_when_a_weight_is_reached_for_good():
+def test_a_trajectory_shows_when_a_weight_is_reached_for_good():
     columns = (np.array(column) for column in ([150.0, 225.0, 337.0], [0.1, 0.6, 0.7], [0.2] * 3))
     told = Trajectory(0.0, 100.0, *columns, np.zeros((1, 2)), np.zeros(2))
     assert told.reaches(0.5) == 150.0
@@ -411,7 +411,7 @@ def test_the_report_says_what_is_lacking(hopeless):
     assert told.horizon == 20_000
 
 
-def test_enumerated_classes_are_told_what_is_lacking_too():
+def test_enumerated_classes_report_what_is_lacking_too():
     (said,) = life(0.005, 4_000, 20_000, small_group(0.2)).learner.report.forecast
     assert said.startswith("False negative rate at 0.005 needs about ")
 

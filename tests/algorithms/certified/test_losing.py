@@ -6,7 +6,7 @@ The rows themselves are tested in `tests/test_rounds.py`.
 
 import numpy as np
 import pytest
-from tests.play import FPR, WORLD, certified, everybody, two_phase
+from tests.play import FPR, WORLD, certified, every_learner, two_phase
 
 import evenhand as eh
 from evenhand.errors import InvalidInput, ProtocolError
@@ -99,14 +99,14 @@ class TestTheLoss:
         assert after.overall < before.overall
         assert rounds.log(with_group=False).rounds == 180
 
-    @pytest.mark.parametrize("name", list(everybody()))
+    @pytest.mark.parametrize("name", list(every_learner()))
     def test_every_learner_goes_on(self, name):
         """Overruled people, and erased ones of all epochs: the loss may learn from the others.
 
         Nobody is lost in the first 1000 rounds: whoever is lost while a learner explores keeps it
         waiting.
         """
-        learner, generator, lost = everybody()[name], np.random.default_rng(3), set()
+        learner, generator, lost = every_learner()[name], np.random.default_rng(3), set()
         people = WORLD.draw(2000, generator)
         for start in range(0, 2000, 50):
             part = slice(start, start + 50)

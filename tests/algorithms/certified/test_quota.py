@@ -118,7 +118,7 @@ def test_a_quota_that_is_none_is_refused():
 
 
 def test_it_needs_the_time():
-    with pytest.raises(InvalidInput, match="needs the time"):
+    with pytest.raises(InvalidInput, match="time"):
         certified(quota=Quota(5, 1.0)).decide(WORLD.features, WORLD.group)
 
 

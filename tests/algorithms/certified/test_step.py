@@ -349,7 +349,7 @@ class TestBetsBeforeCoins:
         assert len(told.state.records) < len(told.report.epochs)
 
     @pytest.mark.parametrize("rate", [FPR, FNR, SR], ids=str)
-    def test_a_policy_that_cannot_accept_everybody_narrows_selection_rates_alone(self, rate):
+    def test_a_policy_that_cannot_accept_all_applicants_narrows_selection_rates_alone(self, rate):
         algorithm = Certified(WORLD.hypotheses, rate, 0.3, 0.05)
         state, epoch = algorithm.init(1)
         rounds, generator = Rounds(), stream(3, "people")
