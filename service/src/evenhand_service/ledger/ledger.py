@@ -57,6 +57,7 @@ from evenhand_service.ledger.decision_draw import (
     render_answer,
 )
 from evenhand_service.ledger.guard import LOG, Clock, HeadGuard, Mark, SystemClock, tampered
+from evenhand_service.ledger.hard_counts import HardCounts
 from evenhand_service.ledger.history import LedgerReader, read_key_events, seal_of_keys
 from evenhand_service.ledger.keyring import Entropy, Keyring, Reserve
 from evenhand_service.ledger.outcome_status import (
@@ -163,7 +164,7 @@ class Ledger(LedgerReader):
             mark = store.path.with_name(store.path.name + ".mark")
         self._guard = self.guard_class(keyring, clock, None if mark is None else Mark(mark))
         self.id, basis, refusal = self._begin(windows)
-        self._drawer = Drawer(self.id, keyring, render, Reserve(entropy))
+        self._drawer = Drawer(self.id, keyring, render, Reserve(entropy), HardCounts())
         self._reporter = Reporter(keyring, entropy)
         self._writer = self.writer_class(
             store.writer, self._guard, self._drawer, fail_stop=store.path is not None
@@ -755,8 +756,17 @@ class Ledger(LedgerReader):
         publication = Publication(product, policy_json, *learned)
         return self._write(lambda t: publication.publish(t, self.keyring))
 
-    def register(self, product: str, policy_json: Json, info: Json | None = None) -> PolicyRecord:
-        """Publish a policy outside of the lineage: a constant for the kill switch.
+    def register(
+        self,
+        product: str,
+        policy_json: Json,
+        info: Json | None = None,
+        models: Mapping[str, Json] | None = None,
+    ) -> PolicyRecord:
+        """Publish a policy outside of the lineage.
+
+        That is a constant for the kill switch, or what takes the place of a policy while a count is
+        used up.
 
         Nothing was learned for it, so it has no checkpoint. The same policy is published once,
         whoever else does so at the same time.
@@ -769,13 +779,15 @@ class Ledger(LedgerReader):
             The policy as JSON.
         info : dict, optional
             What the publisher says of it.
+        models : dict, optional
+            Its fitted models, by their hashes.
 
         Returns
         -------
         PolicyRecord
             The policy, signed.
         """
-        publication = Publication(product, policy_json, info=info)
+        publication = Publication(product, policy_json, info=info, models=models or {})
         return self._write(
             lambda t: publication.registered(t) or publication.publish(t, self.keyring)
         )
