@@ -46,10 +46,10 @@ refresh_limit = 10000.0
 class Replica(Process):
     """One of several services; the first that is started makes the key."""
 
-    def __init__(self, shared, url, kind="real", settings=""):
+    def __init__(self, shared, url, kind="real", settings="", product=""):
         keyring = shared / "keyring.json"
         more = MORE.format(url=url, keyring=keyring, settings=settings)
-        super().__init__(folder(), kind, train_every=3600.0, more=more)
+        super().__init__(folder(), kind, train_every=3600.0, more=more, product=product)
         self.shared = shared
 
     def start(self):
@@ -65,12 +65,13 @@ class Replica(Process):
 
 
 @contextlib.contextmanager
-def three(url, kind="real", settings=""):
+def three(url, kind="real", settings="", product=""):
     """Three replicas; the last one is of another kind, perhaps."""
     shared = folder()
     with contextlib.ExitStack() as stack:
         kinds = ("real", "real", kind)
-        yield [stack.enter_context(Replica(shared, url, one, settings).running()) for one in kinds]
+        made = [Replica(shared, url, one, settings, product) for one in kinds]
+        yield [stack.enter_context(replica.running()) for replica in made]
 
 
 @contextlib.contextmanager
@@ -548,7 +549,7 @@ def first_starts(quick, url, kind):
         port = free_port()
         more = MORE.format(url=where, keyring=place / "keyring.json", settings="")
         config = place / f"service-{number}.toml"
-        config.write_text(TOML.format(port=port, train_every=3600.0, more=more))
+        config.write_text(TOML.format(port=port, train_every=3600.0, more=more, product=""))
         log = (place / f"log-{number}").open("w")
         ports.append(port)
         return subprocess.Popen([*words, str(config)], cwd=ROOT, stdout=log, stderr=log)

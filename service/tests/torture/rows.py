@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from service.tests.torture.chaos import chaos
+from service.tests.torture.counts import hard_counts
 from service.tests.torture.disk import no_disk
 from service.tests.torture.doors import attackers, canaries, fuzz, monsters
 from service.tests.torture.edge import (
@@ -134,6 +135,7 @@ ROWS = (
     Row("one replica paused in a transaction", of_three(paused, "endless")),
     Row("PostgreSQL stands still", of_three(frozen_server, "waiting"), alone=True),
     Row("three first starts on an empty database", of_three(first_starts, "eager")),
+    Row("quota and audit budget, 64 clients, one process and three replicas", hard_counts),
     Row("sessions on three replicas", of_three(sessions, "own sessions")),
     Row("faults under load, three replicas, the recorded history", chaos),
 )

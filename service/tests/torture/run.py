@@ -51,6 +51,7 @@ from evenhand_service.ledger import (
     chain,
     database,
     decision_draw,
+    hard_counts,
     history,
     keyring,
     postgres,
@@ -269,11 +270,10 @@ def _mutated_replica(kind, config):
     """Before the ledger is opened. unaware: it draws on terms that nobody compares. own keys: it
     knows the keys that it has made or was started with. endless: its transactions may be silent.
     own sessions: no other replica knows its sessions. hopeful: it is ready whatever it needs.
-    untidy: it
-    leaves what was erased to the server's own cleaning. careless: files are for everybody, and a
-    "/" in a key parts the path. told: it believes what the head says of the newest switch and key.
-    any row: whatever stands in the tables decides. unbound: see `_unbind`. waiting: it never asks a
-    silent server.
+    untidy: it leaves what was erased to the server's own cleaning. careless: files are for
+    everybody, and a "/" in a key parts the path. told: it believes what the head says of the newest
+    switch and key. any row: whatever stands in the tables decides. uncounted: it counts what it has
+    drawn itself. unbound: see `_unbind`. waiting: it never asks a silent server.
     """
     global PAUSE
     PAUSE = Path(config).parent / "pause"
@@ -298,6 +298,8 @@ def _mutated_replica(kind, config):
         chain.followed = lambda connection, known, *end: chain.control_digest(connection)
     if kind == "unbound":
         _unbind()
+    if kind == "uncounted":
+        hard_counts.follow = lambda *given: None
     if kind == "hopeful":
         monitoring.Health._look = lambda self: dict.fromkeys(READY_WORDS, "ok")
     if kind == "untidy":
@@ -337,6 +339,7 @@ KINDS = {
     "checked once": CheckedOnceLedger,
     "hopeful": Ledger,
     "untidy": Ledger,
+    "uncounted": Ledger,
     "careless": Ledger,
     "real": Ledger,
     "looks first": Ledger,
