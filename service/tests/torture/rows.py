@@ -39,6 +39,7 @@ from service.tests.torture.integrity import (
 )
 from service.tests.torture.kills import fsync_first, kill_nine
 from service.tests.torture.million import draws, looking, restart_and_verify
+from service.tests.torture.operating import ending_keys, rolled_back_head, starved
 from service.tests.torture.policies import (
     damaged_logs,
     flipped_bytes,
@@ -135,6 +136,9 @@ ROWS = (
     Row("one replica paused in a transaction", of_three(paused, "endless")),
     Row("PostgreSQL stands still", of_three(frozen_server, "waiting"), alone=True),
     Row("three first starts on an empty database", of_three(first_starts, "eager")),
+    Row("an older head put back, without a witness", and_mutant(rolled_back_head, "unmarked")),
+    Row("keys that end, and their successors", and_mutant(ending_keys, "endless keys")),
+    Row("a replica starved in a transaction", of_three(starved, "hasty server")),
     Row("quota and audit budget, 64 clients, one process and three replicas", hard_counts),
     Row("sessions on three replicas", of_three(sessions, "own sessions")),
     Row("faults under load, three replicas, the recorded history", chaos),

@@ -103,6 +103,8 @@ class Process:
         text = TOML.format(
             port=self.port, train_every=self.train_every, more=self.more, product=self.product
         )
+        if "idle_transaction_seconds" in self.more:
+            text = text.replace("idle_transaction_seconds = 1\n", "", 1)
         config.write_text(text)
         if self.under:
             words = [
