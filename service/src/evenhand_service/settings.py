@@ -472,6 +472,9 @@ class Settings:
     behind_proxy : bool
         Whether a proxy stands in front, which ends TLS and keeps slow clients away; without one the
         service stays on this machine.
+    four_eyes : bool
+        Whether a kill, a rollback, an erasure and a settlement need two keys: they are done when
+        another key sends the same request within an hour.
     max_body, max_depth : int
         The bytes of a request body, and how deeply its JSON may be nested.
     max_connections : int
@@ -522,6 +525,7 @@ class Settings:
     port: Annotated[int, Field(ge=0, le=65535)] = 8377
     allowed_hosts: Names = ()
     behind_proxy: bool = False
+    four_eyes: bool = False
     max_body: int = 2 * 2**20
     max_depth: Annotated[int, Field(ge=1)] = 12
     max_connections: Annotated[int, Field(ge=1)] = 2000

@@ -4,6 +4,8 @@ the ledger of the settings, with or without a service.
 
 import json
 import socket
+import subprocess
+import sys
 
 import psycopg
 import pytest
@@ -262,3 +264,31 @@ def test_a_database_that_is_away_loses_no_key(config):
     assert (refused.exit_code, "cannot be opened" in refused.output) == (2, True)
     config.write_text(TOML)
     assert "eh_" in keys(config, "first").output
+
+
+COMMANDS = (
+    ("keys", "first"),
+    ("keys", "list"),
+    ("db", "show"),
+    ("audit", "verify"),
+    ("train",),
+    ("serve", "--check"),
+)
+LOADED = """import sys
+from click.testing import CliRunner
+from evenhand.cli import main
+done = CliRunner().invoke(main, sys.argv[1:])
+print(done.exit_code, len(sys.modules), "sklearn" in sys.modules, "pandas" in sys.modules)
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_loads_little(service_toml, words):
+    """Imports are nearly all that a command costs; scikit-learn alone took seconds."""
+    given = [sys.executable, "-c", LOADED, *words, "--config", service_toml.name]
+    done = subprocess.run(given, cwd=service_toml.parent, capture_output=True, text=True)
+    code, modules, *heavy = done.stdout.split()
+    assert code == "0", done.stderr
+    assert int(modules) < 1000
+    assert heavy == ["False", "False"]

@@ -79,12 +79,16 @@ from evenhand_service.ledger.refusals import (
     LedgerUnavailable,
     NotFound,
     Refusal,
+    SecondKeyNeeded,
     Tampered,
     TooEarly,
 )
 
 FORMAT = 1
 """The format of the chain, which its first row names."""
+
+PROPOSAL_SECONDS = 3600.0
+"""For how long a proposal waits for a second key."""
 
 Kind = TypeVar("Kind")
 KeyChange = tuple[str, str, Json]
@@ -1097,6 +1101,60 @@ class Ledger(LedgerReader):
         if not note.strip():
             raise Invalid("the note is empty; it must say what was checked.")
         self._write(lambda t: t.append_event("gap_confirmed", by, note))
+
+    def require_second(self, what: str, request: Json, key: str, by: str) -> None:
+        """Four eyes: pass only if another key has asked for the same within the last hour.
+
+        What is asked for is on record as a keyed fingerprint, so that no person is named by it. A
+        proposal is confirmed once.
+
+        Parameters
+        ----------
+        what : str
+            What is to be done.
+        request : dict
+            All that matters of it; the same for both.
+        key : str
+            The SHA-256 of the key that asks.
+        by : str
+            Who asks, for the record.
+
+        Raises
+        ------
+        SecondKeyNeeded
+            If no other key has asked; it is on record then, and another one can.
+        """
+        digest = self.keyring.digest("proposal", canonical([what, request])).hex()
+
+        def look(transaction: Transaction) -> int | None:
+            transaction.require_sealed_rows()  # others may share the transaction
+            c = EVENTS.c
+            recent = select(c.seq, c.action, c.body).where(
+                c.action.in_(["proposed", "confirmed"]), c.at >= transaction.now - PROPOSAL_SECONDS
+            )
+            proposed: dict[int, str] = {}
+            for row in transaction.rows(recent.order_by(c.seq)):
+                info = json.loads(row.body)["info"]
+                if row.action == "confirmed":
+                    proposed.pop(info["row"], None)
+                elif info["request"] == digest:
+                    proposed[int(row.seq)] = info["key"]
+            others = [seq for seq, asker in proposed.items() if asker != key]
+            if others:
+                confirmed = {"row": others[0], "what": what, "key": key}
+                transaction.append_event("confirmed", by, info=confirmed)
+                return None
+            if proposed:
+                return next(iter(proposed))
+            about = {"what": what, "request": digest, "key": key}
+            return transaction.append_event("proposed", by, info=about)
+
+        row = self._write(look)
+        if row is not None:
+            raise SecondKeyNeeded(
+                f"{what} needs two keys; this is on record as row {row}, and nothing was done.",
+                hint="another key with the same scope sends the same request within an hour.",
+            )
 
     # API keys and sessions: who may ask
 
