@@ -469,7 +469,7 @@ class Ledger(LedgerReader):
     @property
     def broken(self) -> str | None:
         """Why nothing is written any more, for the health check."""
-        return self._writer.broken
+        return self._writer.broken or self._writer.no_room
 
     @property
     def failed_commits(self) -> int:
