@@ -506,9 +506,9 @@ class Writer:
         take all jobs that wait -> BEGIN -> do them -> COMMIT (fsync) -> only then deliver results
 
     If something fails before the commit, everything is rolled back and each job is tried alone, so
-    that it can only hurt itself. Where the disk is full, everybody is refused until there is room. If
-    the commit itself fails on SQLite for another reason, nobody knows what the disk
-    holds: no result is delivered, and the writer stops for good (opening the ledger again
+    that it can only hurt itself. Where the disk is full, everybody is refused until there is room.
+    If the commit itself fails on SQLite for another reason, nobody knows what the disk holds: no
+    result is delivered, and the writer stops for good (opening the ledger again
     recovers). PostgreSQL looks after its own disk; there everything is tried once more on a new
     connection, for the server may have ended the old one (a pause, a restart). A transaction whose
     commit was not heard of may have been done: decisions are tried again, because a key that is
