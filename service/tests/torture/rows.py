@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from service.tests.torture.bets import bets_before_coins
 from service.tests.torture.chaos import chaos
 from service.tests.torture.counts import hard_counts
 from service.tests.torture.disk import no_disk
@@ -139,6 +140,7 @@ ROWS = (
     Row("an older head put back, without a witness", and_mutant(rolled_back_head, "unmarked")),
     Row("keys that end, and their successors", and_mutant(ending_keys, "endless keys")),
     Row("a replica starved in a transaction", of_three(starved, "hasty server")),
+    Row("people erased by later coins, two epochs in one closing", bets_before_coins),
     Row("quota and audit budget, 64 clients, one process and three replicas", hard_counts),
     Row("sessions on three replicas", of_three(sessions, "own sessions")),
     Row("faults under load, three replicas, the recorded history", chaos),
