@@ -76,7 +76,12 @@ class Served:
         )
         keys = LedgerKeys(self.ledger)
         settings = Settings(
-            products=(chosen,), port=free_port(), rate=1e9, burst=1e9, train_every=3600.0
+            products=(chosen,),
+            port=free_port(),
+            rate=1e9,
+            burst=1e9,
+            train_every=3600.0,
+            log_requests=False,
         )
         self.app = create_app(self.ledger, settings, keys)
         self.service, self.token = self.app.app.state.service, keys.add(SCOPES, days=3650)

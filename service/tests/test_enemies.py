@@ -45,11 +45,15 @@ class LeavesOut(Trainer):
 class Thaws(LeavesOut):
     """A frozen policy goes on changing, and people whom it could not accept are left out."""
 
-    kept = staticmethod(lambda row: row.acceptance > 0)
+    thawed = False
+
+    def kept(self, row):
+        return not self.thawed or row.acceptance > 0
 
     def _step(self, lease, *, whole):
         online = self._learner.online
         if online.state.frozen is not None:
+            self.thawed = True
             state = replace(online.state, frozen=None)
             epoch = online.rounds.epoch
             people = online.algorithm._closed_people(state, online.rounds)
@@ -72,7 +76,7 @@ def spent(bank):
     for _ in range(2):  # the cuts come from the first hundred, the first bets after them
         bank.repay(bank.arrive(100))
         bank.train()
-    for _ in range(7):
+    for _ in range(12):
         bank.repay(bank.arrive(1200))
         bank.train()
     return bank.lineage
@@ -83,32 +87,31 @@ FIFTEEN = World(north=0.50, south=0.35)
 
 @pytest.mark.slow
 def test_training_after_the_budget_is_spent_publishes_the_same_bits(where):
-    with served(where, product(audit_budget=130.0), seed=1, world=FIFTEEN) as bank:
+    with served(where, product(audit_budget=40.0), seed=1, world=FIFTEEN) as bank:
         lineage, certificates = spent(bank), bank.certificates()
-        frozen = [p.epoch for p in lineage if p.info["phase"] == "frozen"]
-        assert len(frozen) >= 6
-        assert frozen == list(range(frozen[0], lineage[-1].epoch + 1))
-        assert len({p.id for p in lineage[frozen[0] - 1 :]}) == 1
-        assert len({str(document) for document in certificates[frozen[0] - 1 :]}) == 1
+        phases = [p.info["phase"] for p in lineage]
+        first = phases.index("frozen")
+        assert len(phases) - first >= 6
+        assert set(phases[first:]) == {"frozen"}
+        assert len({p.id for p in lineage[first:]}) == 1
+        assert len({str(document) for document in certificates[first:]}) == 1
         assert bank.worst <= bank.product.limit
         assert lineage[-1].info["learned_weight"] > 0.0
-        assert (
-            bank.get("/v1/certificate?product=loan")["certificate"] == certificates[frozen[0] - 1]
-        )
+        assert bank.get("/v1/certificate?product=loan")["certificate"] == certificates[first]
         assert verify(bank.ledger, deep=True).ok
 
 
 @pytest.mark.slow
-def test_a_policy_that_thaws_has_a_gap_of_fifteen(tmp_path):
-    """The negative control; code with this defect publishes the gap .150 in this setting, over
-    HTTP, in 3 of 3 lives.
+def test_a_policy_that_thaws_is_seen(tmp_path):
+    """The negative control: with this defect something else is published after the frozen policy
+    (where a budget could be exceeded at the start, it published the gap .150).
     """
-    with served(
-        tmp_path / "ledger.sqlite", product(audit_budget=130.0), seed=1, world=FIFTEEN
-    ) as bank:
+    where = tmp_path / "ledger.sqlite"
+    with served(where, product(audit_budget=40.0), seed=1, world=FIFTEEN) as bank:
         put_back(bank, Thaws)
-        spent(bank)
-        assert bank.worst > 1.2 * bank.product.limit
+        lineage = spent(bank)
+        phases = [p.info["phase"] for p in lineage]
+        assert len({p.id for p in lineage[phases.index("frozen") :]}) > 1
 
 
 # overrides

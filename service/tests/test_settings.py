@@ -48,7 +48,7 @@ def test_fingerprints_are_those_of_the_promise_however_it_is_written():
         ({"group_use": "decide"}, "its groups must be listed"),
         ({"hypotheses": "forest"}, "class is 'forest'"),
         ({"hypotheses": "thresholds", "score": "income"}, "score is 'income'"),
-        ({"nonsense": 1}, "unknown setting 'nonsense'; it knows audit_budget"),
+        ({"nonsense": 1}, "unknown setting 'nonsense'; it knows accept_at_least"),
         ({"name": None}, "name of .* is None"),
     ],
 )

@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from evenhand.canonical import canonical, text_literal
+from evenhand.contracts import Json
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.policies import Mixture
@@ -33,6 +34,7 @@ from evenhand_service.ledger import (
     Damaged,
     Drawn,
     DrawRequest,
+    Gate,
     Invalid,
     Ledger,
     LedgerUnavailable,
@@ -109,6 +111,18 @@ class ActivePolicy:
     mixture: Mixture
     mode: Mode
     reason: str
+    paused: tuple[PolicyRecord, int, Mixture] | None = None
+    """The policy without its audit coin, for when the audit budget is used up, and its epoch."""
+    spent: tuple[PolicyRecord, int] | None = None
+    """The policy that accepts nobody, for when the quota is used up, and its epoch."""
+    quota: tuple[int, float] | None = None
+    audit_budget: float | None = None
+
+    @property
+    def gated(self) -> bool:
+        """Whether a count must hold. Nobody acts on a decision in shadow mode."""
+        counted = self.quota is not None or self.audit_budget is not None
+        return counted and self.mode != "shadow"
 
     @cached_property
     def audit_weight(self) -> float:
@@ -152,6 +166,13 @@ def stored_mixture(ledger: Ledger, policy: PolicyRecord, trusted: Sequence[str] 
 MOST_LOADED = 32
 _MIXTURES: dict[str, Mixture] = {}
 """Policies whose models have been loaded, the oldest first."""
+
+
+def variants_of(policy: PolicyRecord) -> list[Json]:
+    """What takes the place of a published policy while a count is used up: `used_up` ("quota" or
+    "audit_budget"), `epoch` and `policy`.
+    """
+    return list(policy.info.get("counts", {}).get("variants", []))
 
 
 def certified_policies(ledger: Ledger, product: Product) -> list[str]:
@@ -361,13 +382,41 @@ class Decider:
                 mixture = verified_mixture(
                     policy, self.ledger.keyring.public_key, self.ledger, product.trusted
                 )
-                active = ActivePolicy(policy, mixture, its_mode, reason)
+                active = self._with_counts(product, ActivePolicy(policy, mixture, its_mode, reason))
                 self._active[product.name] = active
                 return active
         raise Damaged(
             "not even the constant of the settings verifies.",
             hint="verify the ledger, and its key.",
         )
+
+    def _with_counts(self, product: Product, active: ActivePolicy) -> ActivePolicy:
+        """The counts that must hold while this policy decides: those that were published with it;
+        where a constant decides, the quota of the settings.
+        """
+        policy = active.policy
+        if not policy.in_lineage:
+            quota = product.hard_quota
+            if quota is None:
+                return active
+            reject = self.constants(product)["reject"]
+            return replace(active, quota=(quota.count, quota.period), spent=(reject, reject.epoch))
+        counts = policy.info.get("counts")
+        if counts is None:
+            return active
+        found: dict[str, Any] = {}
+        for one in variants_of(policy):
+            record = self.ledger.policy(one["policy"])
+            mixture = verified_mixture(
+                record, self.ledger.keyring.public_key, self.ledger, product.trusted
+            )
+            if one["used_up"] == "quota":
+                found["spent"] = (record, int(one["epoch"]))
+            else:
+                found["paused"] = (record, int(one["epoch"]), mixture)
+        if counts["quota"] is not None:
+            found["quota"] = (int(counts["quota"][0]), float(counts["quota"][1]))
+        return replace(active, audit_budget=counts["audit_budget"], **found)
 
     def constants(self, product: Product) -> dict[str, PolicyRecord]:
         """The policies that accept and reject everybody, registered if they are not yet."""
@@ -500,18 +549,39 @@ class Decider:
                 else:
                     prepared[rows[0]] = refusal
                 continue
-            policy = active.policy
-            audit = active.audit_weight
+            paused = [0.0] * len(rows)
+            if active.paused is not None:
+                paused = active.paused[2].acceptance_of_checked(features, group).tolist()
             # people with the same probability share their terms, and what the ledger makes of them
-            shared: dict[float, Terms] = {}
-            for row, chance in zip(rows, chances, strict=True):
-                terms = shared.get(chance)
+            shared: dict[tuple[float, float], Terms] = {}
+            for row, chance, other in zip(rows, chances, paused, strict=True):
+                terms = shared.get((chance, other))
                 if terms is None:
-                    terms = shared[chance] = Terms(
-                        policy.id, chance, min(audit, chance), policy.epoch, active.mode, basis
-                    )
+                    terms = shared[chance, other] = _terms(active, chance, other, basis)
                 prepared[row] = (prepared[row], terms)
         return prepared
+
+
+def _terms(active: ActivePolicy, chance: float, paused: float, basis: Basis) -> Terms:
+    """The terms of somebody whom the policy accepts with this probability, and with the other one
+    while its audits are paused.
+    """
+    mode = active.mode
+    gate = None
+    if active.gated:
+        gate = Gate(
+            active.quota,
+            active.audit_budget,
+            None
+            if active.paused is None
+            else Terms(active.paused[0].id, paused, 0.0, active.paused[1], mode, basis),
+            None
+            if active.spent is None
+            else Terms(active.spent[0].id, 0.0, 0.0, active.spent[1], mode, basis),
+        )
+    policy = active.policy
+    weight = min(active.audit_weight, chance)
+    return Terms(policy.id, chance, weight, policy.epoch, mode, basis, gate)
 
 
 def _application(product: Product, asked: AnyDecisionRequest) -> Application:

@@ -24,6 +24,7 @@ from evenhand_service.ledger import (
     LedgerLocked,
     NotFound,
     Refusal,
+    SecondKeyNeeded,
     StalePolicy,
     TooEarly,
 )
@@ -37,6 +38,7 @@ PROBLEMS = {
     "quarantined": (409, "A rejected person has no outcome"),
     "stale-policy": (409, "Another trainer was faster"),
     "lease-held": (409, "Another trainer is at work"),
+    "second-key": (409, "Another key must ask for the same"),
     "too-early": (409, "The window has not ended"),
     "gap-unconfirmed": (503, "The ledger was restored and does not draw"),
     "ledger-locked": (503, "The ledger belongs to another process"),
@@ -63,6 +65,7 @@ KINDS: Mapping[type[EvenhandError], str] = {
     StalePolicy: "stale-policy",
     LeaseHeld: "lease-held",
     TooEarly: "too-early",
+    SecondKeyNeeded: "second-key",
     GapUnconfirmed: "gap-unconfirmed",
     LedgerLocked: "ledger-locked",
     KeyRevoked: "unauthorised",

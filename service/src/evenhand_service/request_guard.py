@@ -78,6 +78,12 @@ class Caller:
         """What the work returns, in a thread that nobody else needs."""
         return await self.service.operating.run(self.key.id, work, *given, **named)
 
+    async def require_second(self, what: str, **request: object) -> None:
+        """409 until another key has asked for the same, where the settings want four eyes."""
+        if self.service.settings.four_eyes:
+            ledger = self.service.ledger
+            await self.operate(ledger.require_second, what, request, self.key.sha256, self.by)
+
     def signed(self, body: schemas.Signed) -> dict[str, str]:
         """`by`, and the note with whom the caller names beside the key."""
         parts = (part for part in (body.by, body.note) if part)

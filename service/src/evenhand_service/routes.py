@@ -186,6 +186,7 @@ async def tell_group(body: schemas.GroupBody, caller: MayObserve) -> Response:
 @ROUTER.post("/v1/settlements", tags=["outcomes"], responses=refuses(404, 409, 410))
 async def settle(body: schemas.SettlementReport, caller: MayAdmin) -> Response:
     """Which of two disputed labels holds; 409 where no two labels contradict each other."""
+    await caller.require_second("settlement", key=body.key, label=body.label)
     return await _reported(caller, body.key, Settlement(body.label, **caller.signed(body)))
 
 
@@ -428,6 +429,9 @@ def _add_switch(action: Action) -> None:
     async def switch(body: schemas.Operation, caller: MayAdmin) -> Json:
         decider = caller.service.decider
         product = decider.product(body.product)
+        if action in ("kill", "rollback"):
+            asked = {"product": body.product, "policy": body.policy, "constant": body.constant}
+            await caller.require_second(action, **asked)
         operate = partial(decider.operate, product, action, **caller.signed(body))
         return _active_json(
             await caller.operate(operate, policy=body.policy, constant=body.constant)
@@ -457,10 +461,11 @@ def _active_json(active: ActivePolicy) -> Json:
     }
 
 
-@ROUTER.post("/v1/erasures", tags=["operating"], responses=refuses(404))
+@ROUTER.post("/v1/erasures", tags=["operating"], responses=refuses(404, 409))
 async def erase(body: schemas.Erasure, caller: MayAdmin) -> Json:
     """Forget a person; the keys of their applications are Gone from then on."""
     service = caller.service
+    await caller.require_second("erasure", person=body.person)
     erase = caller.service.ledger.erase
     person = (body.person, caller.by)
     return {"decisions": await service.reporting.run(caller.key.id, erase, *person)}

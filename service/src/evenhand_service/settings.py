@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import ConfigDict, Field, Strict, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
+from evenhand.algorithms.certified.quota import Quota
 from evenhand.canonical import canonical_digest
 from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
@@ -169,7 +170,16 @@ class Product:
     prices_per_person : bool
         Whether every application brings its own prices, which the two above bound.
     audit_budget : float, optional
-        The cost that may be spent on accepting people at random.
+        How many people who were accepted at random may be bad, or may yet turn out to be: a hard
+        count, for every outcome that may still come.
+    accept_at_most, accept_at_least : float, optional
+        Every policy accepts at most, and at least, this share of all applicants.
+    quota : int, optional
+        How many people may be accepted in a period; a hard count, for all replicas together.
+    quota_days : float
+        The days of a period; periods begin at midnight UTC.
+    quota_people : float, optional
+        About how many people come in a period, for spreading the quota over it.
     seed : int
         The seed of the learner.
     columns : dict, optional
@@ -214,6 +224,11 @@ class Product:
     price_false_reject: Kept = 1.0
     prices_per_person: bool = False
     audit_budget: Kept | None = None
+    accept_at_most: Kept | None = None
+    accept_at_least: Kept | None = None
+    quota: int | None = None
+    quota_days: Kept = 1.0
+    quota_people: Kept | None = None
     seed: int = 0
     columns: Annotated[dict[str, dict[str, Any]] | None, Strict(False)] = None
     model: str | None = None
@@ -282,6 +297,13 @@ class Product:
         return None if self.maturity_days is None else self.maturity_days * DAY
 
     @property
+    def hard_quota(self) -> Quota | None:
+        """How many people may be accepted in a period of so many seconds, or None."""
+        if self.quota is None:
+            return None
+        return Quota(self.quota, self.quota_days * DAY, self.quota_people)
+
+    @property
     def digest(self) -> str:
         """The fingerprint of the promise; a ledger that was written under another one is not
         continued.
@@ -343,6 +365,9 @@ class Product:
             prices=Prices(self.price_false_accept, self.price_false_reject),
             group_use=self.group_use,
             audit_budget=self.audit_budget,
+            accept_at_most=self.accept_at_most,
+            accept_at_least=self.accept_at_least,
+            quota=self.hard_quota,
             maturity=self.maturity,
             fallback=self.fallback,
             groups=self.groups,
@@ -447,6 +472,9 @@ class Settings:
     behind_proxy : bool
         Whether a proxy stands in front, which ends TLS and keeps slow clients away; without one the
         service stays on this machine.
+    four_eyes : bool
+        Whether a kill, a rollback, an erasure and a settlement need two keys: they are done when
+        another key sends the same request within an hour.
     max_body, max_depth : int
         The bytes of a request body, and how deeply its JSON may be nested.
     max_connections : int
@@ -497,6 +525,7 @@ class Settings:
     port: Annotated[int, Field(ge=0, le=65535)] = 8377
     allowed_hosts: Names = ()
     behind_proxy: bool = False
+    four_eyes: bool = False
     max_body: int = 2 * 2**20
     max_depth: Annotated[int, Field(ge=1)] = 12
     max_connections: Annotated[int, Field(ge=1)] = 2000

@@ -37,7 +37,7 @@ from evenhand.policies import Mixture, models_apart, models_inside
 from evenhand.rounds import NEVER, PATIENCE, Epoch, Rounds
 from evenhand.storage import state_from_json, state_to_json
 from evenhand.words import Prices
-from evenhand_service.decider import stored_mixture
+from evenhand_service.decider import stored_mixture, variants_of
 from evenhand_service.ledger import (
     Damaged,
     Lease,
@@ -116,6 +116,12 @@ class Trainer:
 
     def _forget(self) -> None:
         self._learner: CertifiedLearner = self.product.learner()
+        online = self._learner.online
+        # the ledger counts person by person, so all by which it may draw is published at once
+        online.state, epochs = self._learner.algorithm.with_variants(
+            online.state, online.rounds.epoch, online.rounds
+        )
+        online.rounds.epochs = list(epochs)
         self._last: PolicyRecord | None = None
         self._closing = Closing()
         self._closed_rows: list[int] = []
@@ -223,7 +229,10 @@ class Trainer:
                     number=online.rounds.epoch.number + 1,
                     first_round=online.rounds.decided,
                 )
-            self._open(epoch, head.seq, now)
+            online.state, epochs = self._learner.algorithm.with_variants(
+                online.state, epoch, online.rounds
+            )
+            self._open(epochs, head.seq, now)
             return self._publish(lease)
         except BaseException:
             self._forget()  # what was learned was not published; start again from the ledger
@@ -246,6 +255,7 @@ class Trainer:
         learner = self._learner
         parent = self._last
         models: dict[str, Json] = {}
+        variants = self._register_variants()
         state = state_to_json(learner.state, learner.hypotheses)
         self._last = self.ledger.publish(
             self.product.name,
@@ -254,7 +264,7 @@ class Trainer:
             parent=None if parent is None else parent.id,
             checkpoint=models_apart(state, models),
             certificate=learner.certificate.to_json(),
-            info=self._info(),
+            info=self._info() | variants,
             lease=lease,
             models=models,
         )
@@ -262,6 +272,31 @@ class Trainer:
             note = str(self._closing.upto)
             self.ledger.operate(self.product.name, "epoch_closed", self.holder, note=note)
         return self._last
+
+    def _register_variants(self) -> Json:
+        """What is published of the counts that must hold, and of the policies that take the place
+        of the new one while they are used up.
+        """
+        if not self._learner.algorithm.gated:
+            return {}
+        variants = []
+        for epoch in self._learner.online.rounds.epochs[:-1]:
+            if epoch.number <= (0 if self._last is None else self._last.epoch):
+                continue
+            used_up = "quota" if epoch.phase == "quota used up" else "audit_budget"
+            models: dict[str, Json] = {}
+            document = models_apart(epoch.mixture.to_json(), models)
+            record = self.ledger.register(self.product.name, document, {"variant": used_up}, models)
+            about = {"used_up": used_up, "phase": epoch.phase}
+            variants.append({**about, "epoch": epoch.number, "policy": record.id})
+        quota = self.product.hard_quota
+        return {
+            "counts": {
+                "quota": None if quota is None else [quota.count, quota.period],
+                "audit_budget": self.product.audit_budget,
+                "variants": variants,
+            }
+        }
 
     def _info(self) -> Json:
         """What is published with a policy beside its certificate."""
@@ -354,23 +389,34 @@ class Trainer:
             now = Closing.of(after)
             self._append(self._rows(Closing.of(before).closed, now.closed, known=now.upto))
         online.state = state
-        online.rounds.epochs = [self._epoch(policy) for policy in lineage]
+        online.rounds.epochs = [one for policy in lineage for one in self._epochs(policy)]
         self._last = newest
         self._closing = Closing.of(newest)
         self._look_at = online.rounds.epoch.look_at
 
-    def _epoch(self, policy: PolicyRecord) -> Epoch:
-        mixture = self._mixture(policy)
-        return Epoch(
-            policy.epoch,
-            policy.info["phase"],
-            policy.info["first_round"],
-            policy.info["rounds"],
-            mixture,
-            audit=mixture.weight_of(ACCEPT_ALL),
-            closed=Closing.of(policy).people,
-            look_at=policy.info["look_at"],
-        )
+    def _epochs(self, policy: PolicyRecord) -> list[Epoch]:
+        """The variants of a published policy, and its own epoch."""
+        info = policy.info
+        numbered = [
+            (one["epoch"], one["phase"], self.ledger.policy(one["policy"]))
+            for one in variants_of(policy)
+        ]
+        found = []
+        for number, phase, record in [*numbered, (policy.epoch, info["phase"], policy)]:
+            mixture = self._mixture(record)
+            found.append(
+                Epoch(
+                    number,
+                    phase,
+                    info["first_round"],
+                    info["rounds"],
+                    mixture,
+                    audit=mixture.weight_of(ACCEPT_ALL),
+                    closed=Closing.of(policy).people,
+                    look_at=info["look_at"],
+                )
+            )
+        return found
 
     def _mixture(self, policy: PolicyRecord) -> Mixture:
         return stored_mixture(self.ledger, policy, self.product.trusted)
@@ -413,12 +459,13 @@ class Trainer:
         closed = slice(watch.fed_to, self._closing.people)
         self._learner.online.rounds["settled"][closed] = settled[: closed.stop - closed.start]
 
-    def _open(self, epoch: Epoch, upto: int, now: float) -> None:
-        """The next epoch begins; what has closed is on record with it."""
+    def _open(self, epochs: Sequence[Epoch], upto: int, now: float) -> None:
+        """The next epoch begins, after its variants; what has closed is on record with it."""
         online = self._learner.online
-        online.rounds.open(
-            replace(epoch, policy=replace(epoch.mixture, schema=self.product.schema))
-        )
+        for epoch in epochs:
+            online.rounds.open(
+                replace(epoch, policy=replace(epoch.mixture, schema=self.product.schema))
+            )
         people = self._learner.state.closed_to
         self._closing = Closing(
             upto=upto,
@@ -450,7 +497,10 @@ class Trainer:
         """Decisions of the ledger become the next rounds of the table."""
         if not rows:
             return
-        lineage = {p.epoch: p.id for p in self.ledger.policies(self.product.name) if p.in_lineage}
+        published = [p for p in self.ledger.policies(self.product.name) if p.in_lineage]
+        lineage = {policy.epoch: policy.id for policy in published}
+        for policy in published:
+            lineage |= {one["epoch"]: one["policy"] for one in variants_of(policy)}
         append_rows(
             self._learner.online.rounds,
             rows,

@@ -1,4 +1,6 @@
-"""The disk says no: it is full, or its fsync fails. Nobody is answered, and a restart recovers."""
+"""The disk says no: it is full, or its fsync fails. Nobody is answered. Once there is room, the
+service goes on by itself; after an fsync that failed it needs a restart.
+"""
 
 import asyncio
 import os
@@ -49,7 +51,7 @@ def _judged(place, log, answered, refused, health):
         wrong, new = asyncio.run(_again(process, answered))
     with reopened(place) as ledger:
         sound = verify(ledger, deep=True).ok
-        late = ledger.counts("loan").decisions - len(answered) - 1
+        late = ledger.counts("loan").decisions - len(answered) - 1  # of somebody new
     told = (
         f"{len(answered):,} answered, "
         f"then {len(refused)} x {'/'.join(sorted({str(s) for s in refused}))}, health {health}"
@@ -88,12 +90,18 @@ def full(quick):
         subprocess.run(["umount", str(place)], check=False)
 
 
-def pressed(process, make_room=("true",)):
+def pressed(process, make_room=None):
     """(figure, held): until nobody is answered any more; then room, and a restart."""
     with process.running():
         answered, refused, health = asyncio.run(_press(process, 20_000, 40))
-    subprocess.run(make_room, check=True)
-    return _judged(process.folder, process.log, answered, refused, health)
+        healed = None
+        if make_room is not None:
+            subprocess.run(make_room, check=True)
+            healed = asyncio.run(_again(process, answered))
+    figure, held = _judged(process.folder, process.log, answered, refused, health)
+    if healed is None:
+        return figure, held
+    return f"{figure}; before it, with room, {healed[1]}", held and healed == (0, 200)
 
 
 def failing(quick):
@@ -117,7 +125,7 @@ def failing(quick):
 def no_disk(quick):
     (one, full_held), (other, failing_held) = full(quick), failing(quick)
     return (
-        "503, never an answer; restart recovers",
+        "503, never an answer; room heals a full disk, a restart one that failed",
         f"full: {one}; fsync error: {other}",
         full_held and failing_held,
     )

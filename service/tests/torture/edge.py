@@ -716,7 +716,7 @@ def impossible_settings(quick, kind="real"):
     for name, value in chosen:
         place = folder()
         path = place / "service.toml"
-        text = TOML.format(port=free_port(), train_every=2.0, more="")
+        text = TOML.format(port=free_port(), train_every=2.0, more="", product="")
         kept = [line for line in text.splitlines() if not line.startswith(f"{name} =")]
         path.write_text("\n".join([kept[0], f"{name} = {value}", *kept[1:]]))
         words = [sys.executable, "-c", command, "serve", "--config", str(path)]

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -46,10 +47,10 @@ refresh_limit = 10000.0
 class Replica(Process):
     """One of several services; the first that is started makes the key."""
 
-    def __init__(self, shared, url, kind="real", settings=""):
+    def __init__(self, shared, url, kind="real", settings="", product=""):
         keyring = shared / "keyring.json"
         more = MORE.format(url=url, keyring=keyring, settings=settings)
-        super().__init__(folder(), kind, train_every=3600.0, more=more)
+        super().__init__(folder(), kind, train_every=3600.0, more=more, product=product)
         self.shared = shared
 
     def start(self):
@@ -65,12 +66,13 @@ class Replica(Process):
 
 
 @contextlib.contextmanager
-def three(url, kind="real", settings=""):
+def three(url, kind="real", settings="", product=""):
     """Three replicas; the last one is of another kind, perhaps."""
     shared = folder()
     with contextlib.ExitStack() as stack:
         kinds = ("real", "real", kind)
-        yield [stack.enter_context(Replica(shared, url, one, settings).running()) for one in kinds]
+        made = [Replica(shared, url, one, settings, product) for one in kinds]
+        yield [stack.enter_context(replica.running()) for replica in made]
 
 
 @contextlib.contextmanager
@@ -537,23 +539,28 @@ EAGER = (
 
 def first_starts(quick, url, kind):
     target = (
-        "one ledger and one key, in a file, which opens all; an unreachable database costs none"
+        "one ledger and one key, in a file of mode 0600, which opens all; an unreachable database "
+        "and a busy port cost none"
     )
     if url is None:
         return target, ABSENT, False
     change, place, ports = "pass" if kind == "real" else EAGER, folder(), []
     words = [sys.executable, "-c", COMMAND.format(change=change), "serve", "--no-train", "--config"]
 
-    def start(where, number):
-        port = free_port()
+    def start(where, number, port=None):
+        port = port or free_port()
         more = MORE.format(url=where, keyring=place / "keyring.json", settings="")
         config = place / f"service-{number}.toml"
-        config.write_text(TOML.format(port=port, train_every=3600.0, more=more))
+        config.write_text(TOML.format(port=port, train_every=3600.0, more=more, product=""))
         log = (place / f"log-{number}").open("w")
         ports.append(port)
         return subprocess.Popen([*words, str(config)], cwd=ROOT, stdout=log, stderr=log)
 
     away = start("postgresql://evenhand@127.0.0.1:1/none", "away").wait()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        busy = start(url, "busy", taken.getsockname()[1]).wait()
     ports.clear()
     running = [start(url, number) for number in range(3)]
     try:
@@ -567,6 +574,7 @@ def first_starts(quick, url, kind):
         said = [(place / f"log-{number}").read_text() for number in range(3)]
         printed = sum(text.count("eh_") for text in said)
         tokens = [(place / "first-key").read_text().strip()]
+        mode = stat.S_IMODE((place / "first-key").stat().st_mode)
         alive = sum(process.poll() is None for process in running)
         opened = sum(_opens(port, token) for port in ports for token in tokens)
     finally:
@@ -581,9 +589,10 @@ def first_starts(quick, url, kind):
         sound = verify(ledger).ok
     figure = (
         f"{alive} of 3 replicas run, {begun} ledger, {keys} keys made, {printed} printed, "
-        f"{opened} of 3 opened; unreachable: exit {away}"
+        f"{opened} of 3 opened, mode {mode:04o}; unreachable: exit {away}; busy port: exit {busy}"
     )
-    held = (alive, begun, keys, printed, opened) == (3, 1, 1, 0, 3) and away not in (0, None)
+    held = (alive, begun, keys, printed, opened, mode) == (3, 1, 1, 0, 3, 0o600)
+    held = held and away == busy == 2
     return target, figure, held and sound
 
 

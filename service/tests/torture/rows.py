@@ -6,7 +6,9 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from service.tests.torture.bets import bets_before_coins
 from service.tests.torture.chaos import chaos
+from service.tests.torture.counts import hard_counts
 from service.tests.torture.disk import no_disk
 from service.tests.torture.doors import attackers, canaries, fuzz, monsters
 from service.tests.torture.edge import (
@@ -38,6 +40,7 @@ from service.tests.torture.integrity import (
 )
 from service.tests.torture.kills import fsync_first, kill_nine
 from service.tests.torture.million import draws, looking, restart_and_verify
+from service.tests.torture.operating import ending_keys, rolled_back_head, starved
 from service.tests.torture.policies import (
     damaged_logs,
     flipped_bytes,
@@ -152,6 +155,17 @@ ROWS = (
     Row("one replica paused in a transaction", of_three(paused, "endless"), long=True),
     Row("PostgreSQL stands still", of_three(frozen_server, "waiting"), alone=True),
     Row("three first starts on an empty database", of_three(first_starts, "eager"), long=True),
+    Row(
+        "an older head put back, without a witness",
+        and_mutant(rolled_back_head, "unmarked"),
+        long=True,
+    ),
+    Row("keys that end, and their successors", and_mutant(ending_keys, "endless keys"), long=True),
+    Row("a replica starved in a transaction", of_three(starved, "hasty server"), long=True),
+    Row("people erased by later coins, two epochs in one closing", bets_before_coins, long=True),
+    Row(
+        "quota and audit budget, 64 clients, one process and three replicas", hard_counts, long=True
+    ),
     Row("sessions on three replicas", of_three(sessions, "own sessions"), long=True),
     Row("faults under load, three replicas, the recorded history", chaos, long=True),
 )

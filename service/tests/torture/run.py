@@ -37,7 +37,7 @@ from evenhand_service import (
     request_guard,
     threads,
 )
-from evenhand_service.keys import Sessions
+from evenhand_service.keys import LedgerKeys, Sessions
 from evenhand_service.ledger import (
     Answer,
     Basis,
@@ -51,6 +51,7 @@ from evenhand_service.ledger import (
     chain,
     database,
     decision_draw,
+    hard_counts,
     history,
     keyring,
     postgres,
@@ -58,7 +59,7 @@ from evenhand_service.ledger import (
 from evenhand_service.ledger.guard import HeadGuard
 from evenhand_service.ledger.standalone_verifier import uniform
 from evenhand_service.request_guard import RequestGuard
-from evenhand_service.server import make_server, open_keyring, open_keys, run
+from evenhand_service.server import make_server, mark_of, open_keyring, open_keys, run
 
 SECRET = bytes(32)
 TURN = "the trainer has had its turn"
@@ -269,11 +270,11 @@ def _mutated_replica(kind, config):
     """Before the ledger is opened. unaware: it draws on terms that nobody compares. own keys: it
     knows the keys that it has made or was started with. endless: its transactions may be silent.
     own sessions: no other replica knows its sessions. hopeful: it is ready whatever it needs.
-    untidy: it
-    leaves what was erased to the server's own cleaning. careless: files are for everybody, and a
-    "/" in a key parts the path. told: it believes what the head says of the newest switch and key.
-    any row: whatever stands in the tables decides. unbound: see `_unbind`. waiting: it never asks a
-    silent server.
+    untidy: it leaves what was erased to the server's own cleaning. careless: files are for
+    everybody, and a "/" in a key parts the path. told: it believes what the head says of the newest
+    switch and key. any row: whatever stands in the tables decides. uncounted: it counts what it has
+    drawn itself. unmarked: it does not compare the chain with the mark. endless keys: no key ends.
+    unbound: see `_unbind`. waiting: it never asks a silent server.
     """
     global PAUSE
     PAUSE = Path(config).parent / "pause"
@@ -298,6 +299,12 @@ def _mutated_replica(kind, config):
         chain.followed = lambda connection, known, *end: chain.control_digest(connection)
     if kind == "unbound":
         _unbind()
+    if kind == "unmarked":
+        Ledger._mark_if_restored = lambda self, transaction, name: None
+    if kind == "endless keys":
+        LedgerKeys.by_digest = lambda self, digest: self._keys.get(digest)
+    if kind == "uncounted":
+        hard_counts.follow = lambda *given: None
     if kind == "hopeful":
         monitoring.Health._look = lambda self: dict.fromkeys(READY_WORDS, "ok")
     if kind == "untidy":
@@ -337,6 +344,10 @@ KINDS = {
     "checked once": CheckedOnceLedger,
     "hopeful": Ledger,
     "untidy": Ledger,
+    "unmarked": Ledger,
+    "calendar": Ledger,
+    "endless keys": Ledger,
+    "uncounted": Ledger,
     "careless": Ledger,
     "real": Ledger,
     "looks first": Ledger,
@@ -354,6 +365,15 @@ KINDS = {
     "obliging": ObligingLedger,
     "agreeing": AgreeingLedger,
 }
+
+
+CALENDARS = ("calendar", "endless keys")
+
+
+def _by_calendar(config):
+    """A clock that is as many days ahead as the file `calendar` says."""
+    calendar = Path(config).parent / "calendar"
+    return lambda: time.time() + 86400.0 * float(calendar.read_text() or 0)
 
 
 def enter_namespace(name):
@@ -393,7 +413,8 @@ def main(config, kind, log):
     ledger = KINDS[kind].open(
         where,
         keyring=open_keyring(settings),
-        clock=SystemClock(),
+        clock=_by_calendar(config) if kind in CALENDARS else SystemClock(),
+        mark=mark_of(settings) if kind != "dry" else None,
         windows=WindowPlan(settings.window_days * 86400.0),
         render=render,
         idle_seconds=settings.idle_transaction_seconds,

@@ -30,6 +30,7 @@ name = "loan"
 features = ["score"]
 class = "thresholds"
 limit = 0.2
+{product}
 """
 
 
@@ -83,7 +84,9 @@ class Process:
     nothing) or verbose (logs everything). With `under` (strace and its options) it is started as a
     command of its own, otherwise it is forked."""
 
-    def __init__(self, folder, kind="real", under=(), log=None, train_every=0.5, more=""):
+    def __init__(
+        self, folder, kind="real", under=(), log=None, train_every=0.5, more="", product=""
+    ):
         self.folder, self.kind, self.under, self.train_every = (
             folder,
             kind,
@@ -92,11 +95,17 @@ class Process:
         )
         self.log = log or folder / "log"
         self.pid, self.command, self.more, self.host = None, None, more, "127.0.0.1"
+        self.product = product
 
     def start(self):
         self.port = free_port()
         config = self.folder / "service.toml"
-        config.write_text(TOML.format(port=self.port, train_every=self.train_every, more=self.more))
+        text = TOML.format(
+            port=self.port, train_every=self.train_every, more=self.more, product=self.product
+        )
+        if "idle_transaction_seconds" in self.more:
+            text = text.replace("idle_transaction_seconds = 1\n", "", 1)
+        config.write_text(text)
         if self.under:
             words = [
                 *self.under,

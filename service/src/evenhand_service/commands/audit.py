@@ -398,48 +398,41 @@ def plan_windows_command(settings: "Settings", by: str, days: float, note: str) 
 @by_option
 @why_option
 @click.option(
-    "--replicas-restarted",
+    "--only-add",
     is_flag=True,
-    help="Every replica has been restarted with the new root in its keyring; PostgreSQL only.",
+    help="Add the root and do not use it yet, for replicas whose keyring is a copy elsewhere.",
 )
-def rotate_root_command(settings: "Settings", by: str, note: str, replicas_restarted: bool) -> None:
-    """Take up a new root key: the first call adds one to the keyring's file, the second uses it.
+def rotate_root_command(settings: "Settings", by: str, note: str, only_add: bool) -> None:
+    """Add a new root key to the keyring's file, and take it up; old windows keep their root.
 
-    In between, give the file to every replica and restart them: a replica without the new root
-    stops when it is taken up. With PostgreSQL the second call asks you to say that you have done
-    so. Old windows keep their root.
+    Replicas that read the same file take the root up by themselves. One whose keyring is a copy
+    stops unless it got the new root before: add it with --only-add, give the file to every replica,
+    then rotate.
     """
     import os
-
-    from evenhand_service.server import open_keyring
 
     is_file = not settings.keyring.startswith(("env:", "command:"))
     path = Path(settings.keyring)
     made = path.with_name(path.name + ".new")
     with _writable(settings) as ledger:
         keyring = ledger.keyring
-        if keyring.active + 1 < keyring.roots:
-            if "://" in settings.ledger and not replicas_restarted:
+        if keyring.active + 1 == keyring.roots:
+            if not is_file:
                 raise InvalidInput(
-                    f"root {keyring.active + 1} is in the keyring and not yet taken up; replicas "
-                    "that were not restarted since do not hold it, and would stop.",
-                    hint="give the keyring to every replica, restart them, and add "
-                    "--replicas-restarted.",
+                    "the keyring holds no newer root, and it is no file to which one could be "
+                    "added.",
+                    hint='add one to the JSON that the source gives: {"root": "...", "newer": '
+                    '["..."]}.',
                 )
-            people = ledger.rotate_root(by, note)
-            click.echo(f"Root {keyring.active} is active; {people:,} keys wrapped anew.")
-            if is_file:  # from now on this file lets no older root seal anything
-                keyring.save(made)
-                os.replace(made, path)
-                click.echo(f"{path} says so too: give it to every replica.")
-            click.echo("Restart every replica before the next rotation.")
+            keyring.with_new_root().save(made)
+            os.replace(made, path)
+            keyring.reread()
+        if only_add:
+            click.echo(f"A new root is in {path}: give it to every replica, then rotate.")
             return
-    if not is_file:
-        raise InvalidInput(
-            "the keyring holds no newer root, and it is no file to which one could be added.",
-            hint='add one to the JSON that the source gives: {"root": "...", "newer": ["..."]}.',
-        )
-    open_keyring(settings).with_new_root().save(made)
-    os.replace(made, path)
-    again = "run again with --replicas-restarted" if "://" in settings.ledger else "run again"
-    click.echo(f"A new root is in {path}. Give it to every replica, restart them, and {again}.")
+        people = ledger.rotate_root(by, note)
+        click.echo(f"Root {keyring.active} is active; {people:,} keys wrapped anew.")
+        if is_file:  # from now on this file lets no older root seal anything
+            keyring.save(made)
+            os.replace(made, path)
+            click.echo(f"{path} says so too: keep a copy of it.")

@@ -506,8 +506,9 @@ class Writer:
         take all jobs that wait -> BEGIN -> do them -> COMMIT (fsync) -> only then deliver results
 
     If something fails before the commit, everything is rolled back and each job is tried alone, so
-    that it can only hurt itself. If the commit itself fails on SQLite, nobody knows what the disk
-    holds: no result is delivered, and the writer stops for good (opening the ledger again
+    that it can only hurt itself. Where the disk is full, everybody is refused until there is room.
+    If the commit itself fails on SQLite for another reason, nobody knows what the disk holds: no
+    result is delivered, and the writer stops for good (opening the ledger again
     recovers). PostgreSQL looks after its own disk; there everything is tried once more on a new
     connection, for the server may have ended the old one (a pause, a restart). A transaction whose
     commit was not heard of may have been done: decisions are tried again, because a key that is
@@ -526,6 +527,8 @@ class Writer:
         self.broken: str | None = None
         """Why nothing can be written any more."""
         self._disk_failed = False
+        self.no_room: str | None = None
+        """Why nothing can be written now: the disk is full. The next transaction tries again."""
         self.failed_commits = 0
         """Commits of which nobody knows whether they were done."""
         self.tampered = False
@@ -617,6 +620,9 @@ class Writer:
             self._drawer.forget()
             if isinstance(error, Tampered):
                 self.stop(error)
+            if _is_full(error) and self.no_room is None:
+                self.no_room = "the disk is full; it goes on by itself as soon as there is room"
+                LOG.critical("nothing can be written: %s", self.no_room)
             for job in jobs:
                 job.result = None
                 job.error = error
@@ -631,11 +637,16 @@ class Writer:
             try:
                 handle.commit()
             except Exception as error:
+                if _is_full(error):
+                    raise  # SQLite has undone it, and the next transaction looks at the head
                 if self._fail_stop or not _lost(error):
                     raise self._stopped(error) from error
                 raise
             self.basis = transaction.basis
         transaction.committed()
+        if self.no_room is not None:
+            LOG.warning("there is room on the disk again; the ledger goes on")
+            self.no_room = None
 
     def _stopped(self, error: BaseException) -> LedgerUnavailable:
         """A commit failed: what it held may or may not be there, so it is neither answered nor
@@ -713,11 +724,20 @@ def _lost(error: BaseException | None) -> bool:
     )
 
 
+def _is_full(error: BaseException | None) -> bool:
+    """Whether SQLite could not write for want of room. Such a write fails before anything is
+    acknowledged, and is undone; an fsync that failed leaves nobody knowing what the disk holds.
+    """
+    cause = getattr(error, "orig", error)
+    return getattr(cause, "sqlite_errorname", "") in ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+
+
 def _unavailable(reason: str, cause: BaseException | None = None) -> LedgerUnavailable:
     kind = DatabaseAway if _lost(cause) else LedgerUnavailable
     refusal = kind(
         f"nothing can be written: {reason}.",
-        hint="look at the disk or the database; SQLite needs a new start of the service.",
+        hint="look at the disk or the database; a full disk needs room, and SQLite on a disk that "
+        "failed a new start of the service.",
     )
     refusal.__cause__ = cause
     return refusal

@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sqlalchemy import bindparam, select, update
 
@@ -46,6 +46,9 @@ from evenhand_service.ledger.refusals import (
     Switched,
     Tampered,
 )
+
+if TYPE_CHECKING:
+    from evenhand_service.ledger.hard_counts import HardCounts
 
 Mode = Literal["live", "shadow", "killed"]
 MAX_NAME = 200
@@ -272,6 +275,8 @@ class Terms:
     basis : Basis, optional
         The `Ledger.basis` on which these terms were made. If it has changed when the transaction
         begins, nothing is drawn (`Switched`). Without it, this is not looked at.
+    gate : Gate, optional
+        Counts that are never exceeded, and the terms that hold while they are used up.
 
     Raises
     ------
@@ -290,6 +295,7 @@ class Terms:
     epoch: int = 0
     mode: Mode = "live"
     basis: Basis | None = None
+    gate: "Gate | None" = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.acceptance <= 1.0:
@@ -299,6 +305,43 @@ class Terms:
                 f"audit_weight is {self.audit_weight}; "
                 f"it is part of the acceptance {self.acceptance}."
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Counts that no draw exceeds, and what decides while they are used up.
+
+    Parameters
+    ----------
+    quota : (int, float) or None
+        How many people may be accepted in a period, and how many seconds a period lasts.
+    audit_budget : float or None
+        How many people whom the audit coin accepts may be bad, or may yet turn out to be.
+    paused, spent : Terms or None
+        On which terms the person is drawn while the audit budget, and the quota, is used up: both
+        were fixed with the policy, before its first coin.
+
+    Raises
+    ------
+    Invalid
+        If a count has no terms beside it, or those could exceed it.
+
+    Examples
+    --------
+    >>> Gate((50, 86400.0), None, None, Terms("reject", 0.0)).spent.acceptance
+    0.0
+    """
+
+    quota: tuple[int, float] | None
+    audit_budget: float | None
+    paused: Terms | None
+    spent: Terms | None
+
+    def __post_init__(self) -> None:
+        if self.quota is not None and (self.spent is None or self.spent.acceptance > 0.0):
+            raise Invalid("a quota needs terms that accept nobody.")
+        if self.paused is not None and self.paused.audit_weight > 0.0:
+            raise Invalid("terms without audits have an audit weight.")
 
 
 DrawRequest = tuple[Application, Terms]
@@ -758,8 +801,16 @@ class Drawer:
     `_window` (the present one) and `_policies` remember what is in the chain for good.
     """
 
-    def __init__(self, ledger: str, keyring: Keyring, render: Render, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        ledger: str,
+        keyring: Keyring,
+        render: Render,
+        entropy: Entropy,
+        counts: "HardCounts",
+    ) -> None:
         self.ledger = ledger
+        self.counts = counts
         self.keyring = keyring
         self.render = render
         self.entropy = entropy
@@ -798,6 +849,7 @@ class Drawer:
             fresh={},
             shared={},
         )
+        self.counts.begin(transaction)
         answers: list[Answer | Refusal] = []
         for one in wanted:
             try:
@@ -830,11 +882,18 @@ class Drawer:
             return Answer(answer.body, answer.drawn, replayed=True)
         if (refusal := self.refusal()) is not None:
             raise refusal
+        gate = terms.gate
+        if gate is not None:
+            # by the rows before this one, in the transaction that writes it
+            terms = self.counts.admit(group.transaction, application.product, terms, gate)
+            wanted = wanted._replace(terms=terms)
         named = (id(terms), application.product)
         shared = group.shared.get(named)
         if shared is None:
             shared = group.shared[named] = self._shared_parts(group, application, terms)
         answer = self._draw(group, wanted, shared, texts, request)
+        if gate is not None:
+            self.counts.add(answer.drawn, gate)
         group.fresh[wanted.key] = (request, answer)
         return answer
 
@@ -960,6 +1019,7 @@ class Drawer:
     def forget(self) -> None:
         """After a rollback: what was remembered may not be in the chain."""
         self._window = None
+        self.counts.forget()
         self._policies.clear()
         self._gap = (-1, True)
 

@@ -296,7 +296,7 @@ class HeadGuard:
                 f"the seal of row {seq}, the end of the chain, is not the keyring's: "
                 "a newer root was taken up that this process does not hold, or the database was "
                 "changed by somebody without the keyring; nothing is appended.",
-                hint="if the root was rotated, give the new keyring to every replica and restart "
+                hint="if the root was rotated, give the new keyring to this replica and restart "
                 "it; else find out what was changed (evenhand audit verify --deep), then restore.",
             )
 

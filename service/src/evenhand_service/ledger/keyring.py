@@ -107,6 +107,8 @@ class Keyring:
                 )
         self._root = root
         self._newer = tuple(newer)
+        self.source: str | None = None
+        """Where it was read from, and where newer roots will be."""
         self.active = 0
         """Which root wraps, seals and makes the secrets of new windows; the chain says so."""
         self.peppered = KeyedHash(derived(root, "pepper"))
@@ -150,7 +152,9 @@ class Keyring:
             document = json.loads(Path(path).read_text())
             if document["format"] != _FORMAT:
                 raise ValueError
-            return cls._of_document(document)
+            made = cls._of_document(document)
+            made.source = os.fspath(path)
+            return made
 
     @classmethod
     def from_source(cls, source: str) -> "Keyring":
@@ -190,7 +194,9 @@ class Keyring:
                     f"the command for the root key failed ({type(error).__name__}).",
                     hint="run it by hand as the service's user.",
                 ) from None
-            return cls._of_text(done.stdout, "what the command for the root key printed")
+            made = cls._of_text(done.stdout, "what the command for the root key printed")
+            made.source = source
+            return made
         return cls.load(source)
 
     @classmethod
@@ -218,6 +224,30 @@ class Keyring:
     def roots(self) -> int:
         """How many roots it holds."""
         return 1 + len(self._newer)
+
+    def reread(self) -> bool:
+        """Look whether newer roots were added where this keyring was read from, and take them up.
+
+        Returns
+        -------
+        bool
+            Whether there were some.
+        """
+        if self.source is None:
+            return False
+        try:
+            found = Keyring.from_source(self.source)
+        except (Invalid, OSError):
+            return False
+        known = len(self._newer)
+        if found._root != self._root or found._newer[:known] != self._newer:
+            return False
+        added = found._newer[known:]
+        if added:
+            self._sealing += [KeyedHash(derived(one, "pepper")) for one in added]
+            self.__dict__.pop("_wrapping", None)
+            self._newer = found._newer
+        return bool(added)
 
     def with_new_root(self) -> "Keyring":
         """Make a keyring that holds one more root, which nothing uses yet.
@@ -387,11 +417,15 @@ class Keyring:
         bool
             False: it was sealed by nobody, or by an older root than the active one.
         """
-        for root in range(self.active, self.roots):
-            if seal == self.head_seal(seq, digest, root):
-                self.active = root
-                return True
-        return False
+        first = self.active
+        while True:
+            for root in range(first, self.roots):
+                if seal == self.head_seal(seq, digest, root):
+                    self.active = root
+                    return True
+            first = self.roots
+            if not self.reread():  # a root that was added since this process started
+                return False
 
     # sealing
 
@@ -460,9 +494,13 @@ class Keyring:
             If this keyring did not wrap it, or not for this person.
         """
         # another replica may have rotated, or not yet wrapped everybody anew
-        for cipher in (self._wrapping[self.active], *self._wrapping):
-            with suppress(InvalidTag, ValueError):
-                return cipher.decrypt(wrapped[:_NONCE], wrapped[_NONCE:], whose)
+        ciphers = [self._wrapping[self.active], *self._wrapping]
+        while ciphers:
+            for cipher in ciphers:
+                with suppress(InvalidTag, ValueError):
+                    return cipher.decrypt(wrapped[:_NONCE], wrapped[_NONCE:], whose)
+            known = self.roots
+            ciphers = self._wrapping[known:] if self.reread() else []
         raise _does_not_open("the key of a person")
 
     # signing

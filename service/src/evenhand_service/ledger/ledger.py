@@ -57,6 +57,7 @@ from evenhand_service.ledger.decision_draw import (
     render_answer,
 )
 from evenhand_service.ledger.guard import LOG, Clock, HeadGuard, Mark, SystemClock, tampered
+from evenhand_service.ledger.hard_counts import HardCounts
 from evenhand_service.ledger.history import LedgerReader, read_key_events, seal_of_keys
 from evenhand_service.ledger.keyring import Entropy, Keyring, Reserve
 from evenhand_service.ledger.outcome_status import (
@@ -78,12 +79,16 @@ from evenhand_service.ledger.refusals import (
     LedgerUnavailable,
     NotFound,
     Refusal,
+    SecondKeyNeeded,
     Tampered,
     TooEarly,
 )
 
 FORMAT = 1
 """The format of the chain, which its first row names."""
+
+PROPOSAL_SECONDS = 3600.0
+"""For how long a proposal waits for a second key."""
 
 Kind = TypeVar("Kind")
 KeyChange = tuple[str, str, Json]
@@ -163,7 +168,7 @@ class Ledger(LedgerReader):
             mark = store.path.with_name(store.path.name + ".mark")
         self._guard = self.guard_class(keyring, clock, None if mark is None else Mark(mark))
         self.id, basis, refusal = self._begin(windows)
-        self._drawer = Drawer(self.id, keyring, render, Reserve(entropy))
+        self._drawer = Drawer(self.id, keyring, render, Reserve(entropy), HardCounts())
         self._reporter = Reporter(keyring, entropy)
         self._writer = self.writer_class(
             store.writer, self._guard, self._drawer, fail_stop=store.path is not None
@@ -464,7 +469,7 @@ class Ledger(LedgerReader):
     @property
     def broken(self) -> str | None:
         """Why nothing is written any more, for the health check."""
-        return self._writer.broken
+        return self._writer.broken or self._writer.no_room
 
     @property
     def failed_commits(self) -> int:
@@ -755,8 +760,17 @@ class Ledger(LedgerReader):
         publication = Publication(product, policy_json, *learned)
         return self._write(lambda t: publication.publish(t, self.keyring))
 
-    def register(self, product: str, policy_json: Json, info: Json | None = None) -> PolicyRecord:
-        """Publish a policy outside of the lineage: a constant for the kill switch.
+    def register(
+        self,
+        product: str,
+        policy_json: Json,
+        info: Json | None = None,
+        models: Mapping[str, Json] | None = None,
+    ) -> PolicyRecord:
+        """Publish a policy outside of the lineage.
+
+        That is a constant for the kill switch, or what takes the place of a policy while a count is
+        used up.
 
         Nothing was learned for it, so it has no checkpoint. The same policy is published once,
         whoever else does so at the same time.
@@ -769,13 +783,15 @@ class Ledger(LedgerReader):
             The policy as JSON.
         info : dict, optional
             What the publisher says of it.
+        models : dict, optional
+            Its fitted models, by their hashes.
 
         Returns
         -------
         PolicyRecord
             The policy, signed.
         """
-        publication = Publication(product, policy_json, info=info)
+        publication = Publication(product, policy_json, info=info, models=models or {})
         return self._write(
             lambda t: publication.registered(t) or publication.publish(t, self.keyring)
         )
@@ -1085,6 +1101,60 @@ class Ledger(LedgerReader):
         if not note.strip():
             raise Invalid("the note is empty; it must say what was checked.")
         self._write(lambda t: t.append_event("gap_confirmed", by, note))
+
+    def require_second(self, what: str, request: Json, key: str, by: str) -> None:
+        """Four eyes: pass only if another key has asked for the same within the last hour.
+
+        What is asked for is on record as a keyed fingerprint, so that no person is named by it. A
+        proposal is confirmed once.
+
+        Parameters
+        ----------
+        what : str
+            What is to be done.
+        request : dict
+            All that matters of it; the same for both.
+        key : str
+            The SHA-256 of the key that asks.
+        by : str
+            Who asks, for the record.
+
+        Raises
+        ------
+        SecondKeyNeeded
+            If no other key has asked; it is on record then, and another one can.
+        """
+        digest = self.keyring.digest("proposal", canonical([what, request])).hex()
+
+        def look(transaction: Transaction) -> int | None:
+            transaction.require_sealed_rows()  # others may share the transaction
+            c = EVENTS.c
+            recent = select(c.seq, c.action, c.body).where(
+                c.action.in_(["proposed", "confirmed"]), c.at >= transaction.now - PROPOSAL_SECONDS
+            )
+            proposed: dict[int, str] = {}
+            for row in transaction.rows(recent.order_by(c.seq)):
+                info = json.loads(row.body)["info"]
+                if row.action == "confirmed":
+                    proposed.pop(info["row"], None)
+                elif info["request"] == digest:
+                    proposed[int(row.seq)] = info["key"]
+            others = [seq for seq, asker in proposed.items() if asker != key]
+            if others:
+                confirmed = {"row": others[0], "what": what, "key": key}
+                transaction.append_event("confirmed", by, info=confirmed)
+                return None
+            if proposed:
+                return next(iter(proposed))
+            about = {"what": what, "request": digest, "key": key}
+            return transaction.append_event("proposed", by, info=about)
+
+        row = self._write(look)
+        if row is not None:
+            raise SecondKeyNeeded(
+                f"{what} needs two keys; this is on record as row {row}, and nothing was done.",
+                hint="another key with the same scope sends the same request within an hour.",
+            )
 
     # API keys and sessions: who may ask
 

@@ -360,7 +360,9 @@ class Publication:
             if rows:
                 last = PolicyRecord.from_body(rows[0].seq, json.loads(rows[0].body))
                 parent = last.id
-                epoch = last.epoch + 1
+                # the numbers between are those of its variants
+                variants = (self.info or {}).get("counts", {}).get("variants", ())
+                epoch = last.epoch + 1 + len(variants)
             if (self.parent, self.epoch) != (parent, epoch):
                 raise StalePolicy(
                     f"epoch {self.epoch} after policy {self.parent} cannot be published: "

@@ -12,6 +12,7 @@ Refusal
 ├── GapUnconfirmed      restored; an operator must confirm the gap
 ├── LedgerLocked        another process has the SQLite file
 ├── KeyRevoked          the API key of whoever asks was revoked on the way
+├── SecondKeyNeeded     another key must ask for the same
 ├── Switched            the terms were made before a switch or a change of keys
 ├── LedgerUnavailable   disk full, fsync error, closed: no answer
 │   ├── Tampered        the end of the chain was not written with the keyring, or went back
@@ -138,6 +139,16 @@ class KeyRevoked(Refusal):
     Examples
     --------
     >>> issubclass(KeyRevoked, Refusal)
+    True
+    """
+
+
+class SecondKeyNeeded(Refusal):
+    """This is on record as proposed; it is done when another key asks for the same.
+
+    Examples
+    --------
+    >>> issubclass(SecondKeyNeeded, Refusal)
     True
     """
 

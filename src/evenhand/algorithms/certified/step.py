@@ -21,6 +21,7 @@ arrivals. So a call of decide() may bring one person or thousands.
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from math import ceil, floor, inf, isfinite, log
 from typing import Literal, TypeVar
 
@@ -229,9 +230,56 @@ class Certified:
         if (audits_open, quota_open) == (state.audits_open, state.quota_open):
             return state, None
         state = replace(state, audits_open=audits_open, quota_open=quota_open)
-        return self._variant(state, rounds)
+        last = rounds.epoch
+        number = last.number + (last.first_round < rounds.decided)
+        state, epoch = self._variant(state, rounds, number)
+        return state, replace(epoch, closed=last.closed, look_at=last.look_at)
 
-    def _variant(self, state: CertifiedState, rounds: Rounds) -> tuple[CertifiedState, Epoch]:
+    def with_variants(
+        self, state: CertifiedState, epoch: Epoch, rounds: Rounds
+    ) -> tuple[CertifiedState, tuple[Epoch, ...]]:
+        """The planned epoch, and before it in number what takes its place while a count is used up:
+        the policy without its audit coin, and "reject everybody".
+
+        For whoever counts person by person, in a transaction of its own, and has no time to open an
+        epoch there: all of them are on record before the first coin, and which of them a row is
+        drawn by is settled by earlier rows alone. So each row is judged by a predictable record, as
+        after `gate`. An epoch whose counts cannot be used up stands alone.
+        """
+        coin = epoch.mixture.weight_of(ACCEPT_ALL)
+        used_up = []  # (audits open, quota open)
+        if self.audit_budget is not None and coin > 0:
+            used_up.append((False, True))
+        if self.quota is not None:
+            used_up.append((True, False))
+        first = epoch.number
+        epoch = replace(epoch, number=first + len(used_up))
+        state = replace(
+            state,
+            records=_moved(state.records, first, epoch.number),
+            gaps=_moved(state.gaps, first, epoch.number),
+            accepted=_moved(state.accepted, first, epoch.number),
+        )
+        state = _planned(state, epoch)
+        epochs = []
+        for number, (audits_open, quota_open) in enumerate(used_up, first):
+            state = replace(state, audits_open=audits_open, quota_open=quota_open)
+            state, variant = self._variant(state, rounds, number)
+            state = replace(state, audits_open=True, quota_open=True)
+            epochs.append(
+                replace(
+                    variant,
+                    first_round=epoch.first_round,
+                    rounds=epoch.rounds,
+                    closed=epoch.closed,
+                    look_at=epoch.look_at,
+                )
+            )
+        return state, (*epochs, epoch)
+
+    def _variant(
+        self, state: CertifiedState, rounds: Rounds, number: int
+    ) -> tuple[CertifiedState, Epoch]:
         """The planned epoch from here to its end, as far as the counts allow it."""
         planned = state.planned
         assert planned is not None
@@ -249,8 +297,6 @@ class Certified:
             policy = without_coin(policy)
             accepted = None if accepted is None else (accepted[0] - coin, accepted[1] - coin)
             phase = epoch.phase if state.frozen is not None else "audits paused"
-        last = rounds.epoch
-        number = last.number + (last.first_round < rounds.decided)
         record = planned.record
         if record is not None:
             labelled = labelled_groups(policy, (state.groups or ())[: len(record.labelled)])
@@ -269,8 +315,6 @@ class Certified:
             policy=replace(policy, schema=rounds.schema),
             phase=phase,
             audit=policy.weight_of(ACCEPT_ALL),
-            closed=last.closed,
-            look_at=last.look_at,
         )
 
     def _goes_on(self, state: CertifiedState, rounds: Rounds) -> Epoch:
@@ -373,13 +417,16 @@ class Certified:
         self, state: CertifiedState, epoch: Epoch, rounds: Rounds, people: ClosedPeople
     ) -> tuple[CertifiedState, Epoch]:
         """Write the record by which the people of the new epoch will be judged."""
-        ends = [*(later.first_round for later in rounds.epochs[1:]), rounds.decided]
         # Keep the records of epochs whose people have not all closed, and of the last one: replicas
-        # of a service decide by its policy until they hear of the next.
+        # of a service decide by its policy until they hear of the next. Epochs that begin at the
+        # same round (`with_variants`) end together.
+        begins = [one.first_round for one in rounds.epochs]
+        borders = sorted({*begins, rounds.decided})
+        ends = dict(pairwise([*borders, rounds.decided]))
         records = {
             number: record
             for number, record in state.records.items()
-            if ends[number - 1] > state.closed_to or number == epoch.number - 1
+            if ends[begins[number - 1]] > state.closed_to or begins[number - 1] == begins[-1]
         }
         if state.process is not None and state.frozen is None:
             records[epoch.number] = self._record(state, epoch.mixture, people)
@@ -1096,6 +1143,11 @@ def _planned(state: CertifiedState, epoch: Epoch) -> CertifiedState:
         epoch, state.records.get(number), state.gaps.get(number), state.accepted.get(number)
     )
     return replace(state, planned=planned, audits_open=True, quota_open=True)
+
+
+def _moved(known: dict[int, Kept], number: int, to: int) -> dict[int, Kept]:
+    """What is kept by the number of an epoch, under another number."""
+    return {to if one == number else one: value for one, value in known.items()}
 
 
 def _with(known: dict[int, Kept], number: int, value: Kept | None) -> dict[int, Kept]:

@@ -1,0 +1,86 @@
+"""Bets are fixed before coins, through the trainer and over HTTP: two epochs close at once, after
+people of closed epochs were erased by whoever knew all coins and labels.
+
+Each life is played twice, with the same people and coins, once with the erasures; what is certified
+of the rule must be equal to the last bit. Nothing here can fail by chance. A trainer that fits the
+bets when it closes (the mutant) follows the erasures.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from service.tests.bank import DAY
+from service.tests.enemies import MIXED, product, served
+from service.tests.torture.serving import folder
+
+from evenhand.policies import Mixture
+from evenhand_service import Trainer
+
+
+class Refits(Trainer):
+    """The defect: what open epochs are judged by is fitted anew from the people who are left."""
+
+    def _step(self, lease, *, whole):
+        online = self._learner.online
+        self._read_open_rows(self.ledger.head().seq)
+        algorithm, state = online.algorithm, online.state
+        people = algorithm._closed_people(state, online.rounds)
+        records = {
+            number: algorithm._record(state, online.rounds.epochs[number - 1].mixture, people)
+            for number in state.records
+        }
+        online.state = replace(state, records=records)
+        return super()._step(lease, whole=whole)
+
+
+def certified(seed, *, erase, trainer=Trainer):
+    """What is certified of the rule after two epochs have closed at once: (lower, upper) of each
+    gap; how many people were erased, and how many epochs the closing closed.
+    """
+    promise = product(rates=("fpr",), limit=1.0, price_false_accept=1.0, maturity_days=5)
+    with served(folder() / "ledger.sqlite", promise, seed=seed, world=MIXED) as bank:
+        bank.service.trainers["loan"] = trainer(bank.ledger, promise, "one")
+        bank.service.trainer(promise).catch_up()
+        for people in (100, 400):
+            known = bank.arrive(people)
+            bank.repay(known)
+            bank.clock.now += 6 * DAY
+            bank.train()
+        bank.repay(bank.arrive(300))
+        bank.train()  # nobody of these has matured, so the next epoch opens beside theirs
+        bank.repay(bank.arrive(300))
+        bank.clock.now += 6 * DAY
+        gone = [key for key, score, _, label, accept in known if accept and label == 1 - 2 * score]
+        for key in gone if erase else ():
+            bank.post("/v1/erasures", {"person": f"p-{key}"})
+        before = bank.service.trainer(promise).learner.state.closed_to
+        bank.train()
+        learner = bank.service.trainer(promise).learner
+        closed = {
+            epoch for epoch, *_ in learner.online.rounds.spans(before, learner.state.closed_to)
+        }
+        rule = next(h for h in learner.policy.hypotheses if "constant" not in str(h.to_json()))
+        gaps = learner.certify(Mixture((rule,), (1.0,))).gaps
+        return [(gap.low, gap.high) for gap in gaps], len(gone), len(closed)
+
+
+def bets_before_coins(quick):
+    lives = 1 if quick else 40
+    target = f"0 of {lives} certificates moved by erasures, two epochs in one closing"
+    moved, erased, epochs = {}, [], []
+    for trainer in (Trainer, Refits):
+        found = 0
+        for seed in range(lives if trainer is Trainer else min(lives, 5)):
+            plain, _, _ = certified(seed, erase=False, trainer=trainer)
+            after, gone, closed = certified(seed, erase=True, trainer=trainer)
+            found += not np.array_equal(plain, after)
+            erased.append(gone)
+            epochs.append(closed)
+        moved[trainer] = found
+    figure = (
+        f"{moved[Trainer]} of {lives} moved, {min(erased)} to {max(erased)} people erased, "
+        f"{min(epochs)} epochs closed at once; a mutant (refits): {moved[Refits]} of "
+        f"{min(lives, 5)}"
+    )
+    held = moved[Trainer] == 0 and moved[Refits] == min(lives, 5) and min(epochs) >= 2
+    return target, figure, held and min(erased) > 20
