@@ -311,18 +311,16 @@ def cohort_of(
     accepts = np.repeat([True, False], len(policy))[rows]
     accepted = np.tile(log.accept[at], 2)[rows]
     label = np.tile(log.label[at], 2)[rows]
-    outcomes = {
-        "rejected": np.logical_not(accepted),
-        "positive": label == 1,
-        "negative": label == -1,
-        "unresolved": accepted & (label == 0),
-    }
+    people = weight[rows]
     return Cohort(
         accepts[np.newaxis],
         np.tile(group[at], 2)[rows],
         acceptance=np.tile(log.acceptance[at], 2)[rows],
         regression=np.tile(regression, 2)[rows],
-        **{name: np.where(which, weight[rows], 0.0) for name, which in outcomes.items()},
+        rejected=np.where(accepted, 0.0, people),
+        positive=np.where(label == 1, people, 0.0),
+        negative=np.where(label == -1, people, 0.0),
+        unresolved=np.where(accepted & (label == 0), people, 0.0),
     )
 
 
