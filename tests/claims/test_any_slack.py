@@ -76,7 +76,7 @@ def test_the_check_sees_a_cost_of_another_order():
 @pytest.mark.claims
 @pytest.mark.parametrize("name", ["random", "lending"])
 def test_full(claims, workers, name):
-    """T = 1e7, 10 seeds, five slacks; T0 has a standard error below 1%."""
+    """T = 1e7, 10 seeds, five slacks; T0 has a standard error of at most 1.1%."""
     horizon = 10**7
     found = {slack: runs_for(name, slack, horizon, range(10), workers) for slack in SLACKS}
     frozen = {

@@ -148,7 +148,7 @@ def test_full_exact_oracle(claims, workers):
     """All as printed but for the exact oracle: T = 20,000 on lending and D1; with practical
     constants T = 2,000 (8 seeds) and 20,000 (1 seed) on lending. Doubling epochs plan less often
     and explore 1.2 times as much; the ratio of the mean regrets at T = 2,000 has a standard error
-    of about a quarter, so a factor of 3 is caught.
+    of 14%, so a factor of 3 is caught.
     """
     shown = []
     coin = True

@@ -78,7 +78,7 @@ def test_the_order_of_regret_stays():
 def test_full(claims, workers):
     """T = 1e4 and 1e6, 4,000 samples each on three populations; regret at T = 1e3 to 1e7, 20
     seeds. A rate of delta = .01 and .001 is refuted by more misses than the binomial limit (false
-    alarm 1e-3); .018 and .004 are caught.
+    alarm 1e-3); .021 and .0055 are caught.
     """
     samples = 4000
     names = ("random", "lending", "D1")
