@@ -6,7 +6,7 @@ WORKERS ?= 2
 VENV    := .venv
 BIN     := $(VENV)/bin
 
-CORE    := tests/algorithms tests/mutants tests/bandit tests/estimation tests/faircsc tests/fairness tests/policies \
+CORE    := tests/algorithms tests/mutants tests/bounds tests/bandit tests/estimation tests/faircsc tests/fairness tests/policies \
 	tests/test_rounds.py tests/test_learner.py tests/test_storage.py tests/test_words.py tests/test_errors.py \
 	service/tests/ledger/test_keyring.py service/tests/ledger/test_decision_draw.py service/tests/test_settings.py
 
@@ -31,7 +31,7 @@ serve: $(VENV)/.installed-study  ## the decision service with simulated people, 
 check: $(VENV)/.installed-check  ## the core's tests, ruff and mypy, without services, browser or network: for every small change
 	$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check .
 	$(BIN)/mypy -p evenhand.algorithms -p evenhand.bounds -p evenhand.bandit -p evenhand.faircsc -p evenhand.fairness -m evenhand.rounds -m evenhand.learner -m evenhand.learners -m evenhand.storage -p evenhand_service
-	$(BIN)/pytest -q -m "not thorough and not slow and not claims and not claims_tables" $(CORE)
+	$(BIN)/pytest -q -m "not thorough and not slow and not claims and not claims_tables" -k "not postgresql" $(CORE)
 
 test: $(VENV)/.installed-test  ## run the quick tier of tests and all doctests
 	$(BIN)/pytest -n $(WORKERS)

@@ -66,7 +66,7 @@ def _plan(quick: bool) -> Record:
             bad_rates=bad,
             separation=1.0,
             horizon=horizon,
-            lives=1 if quick else 4,
+            runs=1 if quick else 4,
         )
 
     if not quick:

@@ -146,7 +146,7 @@ def _planned(hypotheses: object, group_use: str = "certify_only") -> Callable[..
 
 def _whole_plan(sample: LabelledSample) -> list[object]:
     launch = eh.plan_from_sample(
-        sample, eh.ScoreThresholds(), limit=0.3, horizon=1_000, lives=1, seed=2
+        sample, eh.ScoreThresholds(), limit=0.3, horizon=1_000, runs=1, seed=2
     )
     return [launch.verdict.split(":")[0], launch.saving_share, launch.final_share]
 

@@ -43,7 +43,7 @@ def planned():
         auc=0.85,
         per_day=50,
         days=100,
-        lives=1,
+        runs=1,
     )
 
 

@@ -13,7 +13,7 @@ plan = eh.plan(
     bad_rates={"a": 0.3, "b": 0.4},
     auc=0.8,
     horizon=50_000,
-    lives=8,
+    runs=8,
 )
 print(plan.verdict)
 plan.plot()

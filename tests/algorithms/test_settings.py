@@ -201,6 +201,7 @@ def test_settings_that_make_sense_are_taken():
     assert two_phase(horizon=1e5, exploration_rounds=1e3).explorer.rounds == 1000
 
 
+@pytest.mark.thorough
 def test_a_model_becomes_a_class_and_chooses_its_bound():
     assert certified(hypotheses=DecisionTreeClassifier(max_depth=2)).bound_name == "nominate"
     listed = eh.FiniteClass([ACCEPT_ALL, Threshold(0, 0.5, 1)])

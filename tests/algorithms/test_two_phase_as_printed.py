@@ -153,6 +153,7 @@ def test_q_is_solved_anew_in_every_round(estimator, monkeypatch):
 
 @pytest.mark.parametrize("estimator", ["one-sided", "two-sided"])
 @pytest.mark.parametrize("told", [1.0, 0.8])
+@pytest.mark.thorough
 def test_the_continued_loss_is_the_loss_of_all_rounds(estimator, told):
     """Bit by bit the same when it is computed anew, and but for rounding the estimate itself."""
     learner = two_phase(**EVERY_ROUND, estimator=estimator, group_use="decide")

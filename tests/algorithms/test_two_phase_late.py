@@ -187,6 +187,7 @@ def test_the_limit_is_kept_although_labels_that_matter_are_late(kind):
     assert above_the_limit(kind, range(12), exploration_rounds=900) <= binomial_limit(12, 0.1, 1e-3)
 
 
+@pytest.mark.thorough
 def test_whatever_has_come_breaks_the_limit():
     """Negative control: the same runs, with whatever labels have come as the sample."""
     assert above_the_limit(WhateverHasCome, range(12), exploration_rounds=900) >= 11

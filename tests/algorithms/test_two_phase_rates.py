@@ -22,6 +22,7 @@ def worst_gap(learner, rate, seed):
 
 @pytest.mark.parametrize("estimator", ["one-sided", "two-sided"])
 @pytest.mark.parametrize("rate", RATES, ids=lambda rate: rate.symbol)
+@pytest.mark.thorough
 def test_no_deployed_policy_exceeds_the_limit_under_any_rate(rate, estimator):
     """2 seeds of 1e5 rounds; a false alarm has a probability of at most 10%, with fresh seeds.
     Catches a rate whose gap is not limited: the next test.

@@ -42,6 +42,7 @@ def lost(world, *, accepted, p):
 
 class TestErased:
     @pytest.mark.parametrize("rates", RATES)
+    @pytest.mark.thorough
     def test_no_factor_that_the_person_may_have_had_is_smaller_than_what_is_paid(self, rates):
         """Every context, label and rate: ln factor >= -cost, for singles and pairs."""
         for seed in range(3):
@@ -175,6 +176,7 @@ class TestGroupsThatJoin:
         checks.check_union(nominated, 0.042)
         assert nominated.started_with == (2, 2, 3)
 
+    @pytest.mark.thorough
     def test_a_point_at_which_no_process_has_crossed_is_in_every_interval(self):
         assert (
             sum(self.covering(seed, lambda state: state.with_group()) for seed in range(300)) > 100

@@ -85,11 +85,13 @@ def failures(case, lifetimes, rounds, delta=DELTA, **settings):
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.thorough
 def test_runs_are_covered(case):
     """At most 14 failures of 60; a true rate of .32 is detected with probability .9."""
     assert failures(case, 60, 4000) <= limit(60, DELTA)
 
 
+@pytest.mark.thorough
 def test_a_single_bet_at_a_large_delta_is_covered_and_not_idle():
     """One hypothesis and one bet leave no slack of the union.
 
@@ -135,6 +137,7 @@ def test_runs_on_continuous_features_with_a_logistic_regression_are_covered():
     assert failed <= limit(200, DELTA)
 
 
+@pytest.mark.thorough
 def test_a_few_runs_on_continuous_features_are_covered():
     assert sum(continuous_lifetime_fails(seed, rounds=4000) for seed in range(20)) <= limit(
         20, DELTA

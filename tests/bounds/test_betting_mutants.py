@@ -49,6 +49,7 @@ def test_mutant_regression_fitted_on_its_own_epoch():
         )
 
 
+@pytest.mark.thorough
 def test_mutant_a_cell_is_out_as_soon_as_one_of_its_ends_is(monkeypatch):
     covering_holds()
 

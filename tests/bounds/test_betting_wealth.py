@@ -104,6 +104,7 @@ def test_a_missing_label_is_no_better_than_either_label(seed):
     regression=st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0])),
 )
 @settings(max_examples=200, deadline=None, derandomize=True)
+@pytest.mark.thorough
 def test_the_clamp_keeps_every_factor_above_a_fifth(seed, acceptance, regression):
     r = np.random.default_rng(seed)
     world = random_world(seed)

@@ -199,6 +199,7 @@ def repeated(rows, repeats):
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.thorough
 def test_a_hundred_thousand_continuous_rows_are_aggregated_by_one_sort_of_numbers(
     repeats, plain, monkeypatch
 ):
@@ -225,6 +226,7 @@ def test_a_hundred_thousand_continuous_rows_are_aggregated_by_one_sort_of_number
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.thorough
 def test_compiled_code_sorts_nothing(repeats, compiled, monkeypatch):
     small, large = repeated(100, repeats), repeated(100_000, repeats)
     assert calls(large.aggregated) == calls(small.aggregated)

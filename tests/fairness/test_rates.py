@@ -244,7 +244,7 @@ def test_constants_of_the_usual_rates_have_no_gap_but_for_rounding():
             rates=[rate],
         ),
         lambda rate: eh.plan_from_sample(
-            UNEVEN, eh.Stumps(), limit=0.05, horizon=1_000, rate=rate, lives=1
+            UNEVEN, eh.Stumps(), limit=0.05, horizon=1_000, rate=rate, runs=1
         ),
     ],
     ids=["measure_policy", "measure", "evaluate", "plan_from_sample"],

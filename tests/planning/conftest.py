@@ -21,5 +21,5 @@ def hopeless() -> eh.LaunchPlan:
         separation=1.0,
         horizon=5_000,
         prices=eh.Prices(5, 1),
-        lives=2,
+        runs=2,
     )

@@ -18,7 +18,7 @@ EASY = dict(
     bad_rates={"a": 0.4, "b": 0.5},
     separation=1.5,
     horizon=8_000,
-    lives=5,
+    runs=5,
 )
 
 
@@ -102,7 +102,7 @@ class Verdict:
         plan = self.plan
         if plan.answer not in ("worth it", "not worth it"):
             return 0.0
-        freedom = plan.lives - 1
+        freedom = plan.runs - 1
         half = (plan.saving.high - plan.saving.low) / 2
         scale = half / stdtrit(freedom, (1 + SURE) / 2)  # s sqrt(1 + 1/n)
         return float(stdtr(freedom, -abs(plan.saving.mean) / scale)) if scale > 0 else 0.0
@@ -158,11 +158,11 @@ def verdict(
     sample: eh.LabelledSample,
     limit: float,
     people: int,
-    lives: int = 8,
+    runs: int = 8,
     cap: float | None = None,
 ) -> Verdict:
     """The plan on some rows, and a run on the whole table."""
     plan = eh.plan_from_sample(
-        rows, eh.Stumps(), limit=limit, horizon=people, lives=lives, accept_at_most=cap
+        rows, eh.Stumps(), limit=limit, horizon=people, runs=runs, accept_at_most=cap
     )
     return Verdict(plan, *real_run(sample, plan, cap), people)

@@ -41,7 +41,7 @@ def test_an_easy_launch_is_worth_it_and_says_from_when_on(easy):
     assert easy.verdict.startswith(
         "Worth it: over 8,000 people the certified learner is expected to cost "
     )
-    assert f"{easy.saving.mean:,.0f} errors less than accepting everybody" in easy.verdict
+    assert f"{easy.saving.mean:,.0f} errors less than accepting all applicants" in easy.verdict
     assert easy.half.round is not None
     assert easy.full.round is None or easy.half.round <= easy.full.round
     assert easy.advice == () or easy.final_share < 0.5
@@ -60,9 +60,9 @@ def test_two_phase_is_infeasible_at_this_volume_and_is_told_so(easy):
 
 
 def test_all_three_are_simulated_where_the_volume_allows_it():
-    plan = eh.plan(**{**EASY, "limit": 0.5, "horizon": 60_000, "lives": 2})
+    plan = eh.plan(**{**EASY, "limit": 0.5, "horizon": 60_000, "runs": 2})
     assert [course.infeasible for course in plan.courses] == [None, None, None]
-    assert all(course.promised and course.worst_gap <= 0.5 for course in plan.courses)
+    assert all(course.guaranteed and course.worst_gap <= 0.5 for course in plan.courses)
     assert plan.certified.regret.mean < plan.courses[1].regret.mean
 
 
@@ -76,12 +76,12 @@ def test_a_hopeless_limit_is_told_before_launch_with_what_would_do(hopeless):
 
 def test_nothing_to_gain():
     plan = eh.plan(
-        limit=0.05, group_shares=SHARES, bad_rates=0.02, separation=0.3, horizon=2_000, lives=1
+        limit=0.05, group_shares=SHARES, bad_rates=0.02, separation=0.3, horizon=2_000, runs=1
     )
     assert plan.answer == "nothing to gain"
     assert plan.verdict == (
         "Nothing to gain: within a gap of 0.05 no mixture of the rules is cheaper than "
-        "accepting everybody, at any volume."
+        "accepting all applicants, at any volume."
     )
     assert plan.full_weight == 0.0
     assert len(plan.advice) == 1
@@ -107,7 +107,7 @@ def test_there_is_one_forecast_that_of_the_simulated_runs(easy, hopeless):
 
 
 def test_accepted_share_and_bill_over_time(easy):
-    assert easy.accepted.mean[0] == 1.0  # the start accepts everybody
+    assert easy.accepted.mean[0] == 1.0  # the start accepts all applicants
     assert (easy.accepted.mean >= easy.audit.mean - 1e-9).all()
     assert (np.diff(easy.bill_so_far.mean) >= -1e-9).all()
     assert easy.bill_so_far.mean[-1] == pytest.approx(easy.bill.mean)
@@ -122,11 +122,11 @@ def test_accepted_share_and_bill_over_time(easy):
 
 
 def test_capacity_is_kept_from_the_first_person_on_and_all_else_is_compared_within_it():
-    plan = eh.plan(**{**EASY, "lives": 2}, accept_at_most=0.2)
+    plan = eh.plan(**{**EASY, "runs": 2}, accept_at_most=0.2)
     assert plan.accepted.high.max() <= 0.2 + 1e-9
     assert plan.accepted.mean[0] == pytest.approx(0.2)
     assert plan.constant == "accepting 20% by lot"
-    assert plan.best_cost > eh.plan(**{**EASY, "lives": 2}).best_cost
+    assert plan.best_cost > eh.plan(**{**EASY, "runs": 2}).best_cost
     assert "Capacity: at most 0.2 of the population" in plan.describe()
     assert all("20% may be accepted" in course.infeasible for course in plan.courses[1:])
 
@@ -140,7 +140,7 @@ def without_advice(monkeypatch):
 
 @pytest.mark.usefixtures("without_advice")
 def test_a_floor_is_kept_and_outranked_by_a_quota():
-    both = {**EASY, "lives": 1, "horizon": 3_000}
+    both = {**EASY, "runs": 1, "horizon": 3_000}
     floor = eh.plan(**both, accept_at_least=0.4)
     assert floor.accepted.low.min() >= 0.4 - 1e-9
     yields = eh.plan(**both, accept_at_least=0.4, quota=eh.Quota(20, 100, people=100))
@@ -152,7 +152,7 @@ def test_a_floor_is_kept_and_outranked_by_a_quota():
 @pytest.mark.usefixtures("without_advice")
 def test_a_quota_is_counted_in_days():
     plan = eh.plan(
-        **{**EASY, "lives": 1, "horizon": 2_000}, per_day=50.0, quota=eh.Quota(20, period=2.0)
+        **{**EASY, "runs": 1, "horizon": 2_000}, per_day=50.0, quota=eh.Quota(20, period=2.0)
     )
     assert plan.quota == (20, 100.0)
 
@@ -160,7 +160,7 @@ def test_a_quota_is_counted_in_days():
 @pytest.mark.usefixtures("without_advice")
 def test_while_a_quota_is_used_up_the_planned_policy_keeps_its_weight():
     """Else the forecast would depend on whether the last person came late in a period."""
-    plan = eh.plan(**{**EASY, "lives": 1, "limit": 0.5}, quota=eh.Quota(20, 100, people=100))
+    plan = eh.plan(**{**EASY, "runs": 1, "limit": 0.5}, quota=eh.Quota(20, 100, people=100))
     assert plan.half.round is not None
     assert plan.accepted.low.min() == 0.0  # it was used up at some of these rounds
     assert plan.weight.mean[-1] >= 0.5
@@ -168,7 +168,7 @@ def test_while_a_quota_is_used_up_the_planned_policy_keeps_its_weight():
 
 def test_a_plan_tells_at_once_what_it_does():
     told = []
-    eh.plan(**{**EASY, "lives": 2, "horizon": 1_000}, progress=lambda *step: told.append(step))
+    eh.plan(**{**EASY, "runs": 2, "horizon": 1_000}, progress=lambda *step: told.append(step))
     assert told[0] == ("certified learner, run 1 of 2", 0, 1_000)
     assert ("certified learner, run 2 of 2", 1_000, 1_000) in told
 
@@ -193,20 +193,20 @@ def test_more_rules_certify_later():
 
 
 def test_a_budget_of_bad_accepts_is_kept():
-    plan = eh.plan(**{**EASY, "lives": 2}, audit_budget=150)
+    plan = eh.plan(**{**EASY, "runs": 2}, audit_budget=150)
     assert plan.audited_bad.high <= 150
     assert plan.bill_so_far.high.max() <= 150
-    assert eh.plan(**{**EASY, "lives": 2}).audited_bad.low > 500
+    assert eh.plan(**{**EASY, "runs": 2}).audited_bad.low > 500
 
 
 def test_a_budget_too_small_to_learn_is_said_with_one_that_would_do():
-    plan = eh.plan(**{**EASY, "lives": 2, "horizon": 2_000}, audit_budget=3)
+    plan = eh.plan(**{**EASY, "runs": 2, "horizon": 2_000}, audit_budget=3)
     assert plan.audited_bad.high <= 3
     assert plan.weight.mean.max() == 0.0
     (said,) = plan.advice
     assert "the audit budget of 3 is spent before anything could be certified" in said
     needed = int(re.search("About ([0-9,]+) would do", said)[1].replace(",", ""))
-    enough = eh.plan(**{**EASY, "lives": 2, "horizon": 2_000}, audit_budget=2 * needed)
+    enough = eh.plan(**{**EASY, "runs": 2, "horizon": 2_000}, audit_budget=2 * needed)
     assert not any("before anything could be certified" in text for text in enough.advice)
 
 
@@ -219,7 +219,7 @@ def test_several_rates_and_groups():
         horizon=3_000,
         rate=(FPR, eh.FalseNegativeRate()),
         group_use="decide",
-        lives=1,
+        runs=1,
     )
     assert set(plan.population["bad_rates"]) == {"x", "y", "z"}
     assert plan.certified.worst_gap <= 0.3
@@ -243,7 +243,7 @@ def test_several_rates_and_groups():
         ({"horizon": None}, "the volume is missing"),
         ({"horizon": 100}, "200 to 10,000,000"),
         ({"days": 3}, "both horizon"),
-        ({"lives": 0}, "at least one run"),
+        ({"runs": 0}, "at least one run"),
         ({"rules": 0}, "at least one rule"),
         ({"prices": eh.Prices(np.ones(3), 1.0)}, "not one per person"),
         ({"audit_budget": -1.0}, "audit_budget is -1"),
@@ -267,7 +267,7 @@ def test_the_seed_changes_the_lives():
 
 
 def test_one_life_is_always_a_close_call():
-    assert eh.plan(**{**EASY, "horizon": 2_000, "lives": 1}).answer == "close call"
+    assert eh.plan(**{**EASY, "horizon": 2_000, "runs": 1}).answer == "close call"
 
 
 @pytest.mark.slow
@@ -278,7 +278,7 @@ def test_verdicts_are_not_contradicted_by_a_life_of_the_real_class():
     """
     first, second = random_table(1), random_table(22)
     for sample in (first, second):
-        assert not verdict(sample, sample, 0.1, 8_000, lives=4).contradicted
+        assert not verdict(sample, sample, 0.1, 8_000, runs=4).contradicted
     assert verdict(thinned(second), second, 0.1, 20_000).contradicted
 
 
@@ -313,7 +313,7 @@ def test_a_plan_for_a_million_people_costs_hardly_more_than_one_for_a_tenth_of_t
 
     def plan(horizon):
         eh.plan(
-            limit=0.05, group_shares=SHARES, bad_rates=BAD, separation=1.0, horizon=horizon, lives=1
+            limit=0.05, group_shares=SHARES, bad_rates=BAD, separation=1.0, horizon=horizon, runs=1
         )
 
     plan(1_000)  # imports are not its work
@@ -331,7 +331,7 @@ def test_the_plan_agrees_with_lives_on_the_continuous_population_it_stands_for()
     Measured: 0.8% apart; planning for 10^6 rules instead of 100 would be 6% off.
     """
     rounds, apart, bad = 6_000, 1.5, {"a": 0.4, "b": 0.5}
-    plan = eh.plan(**{**EASY, "horizon": rounds, "lives": 6})
+    plan = eh.plan(**{**EASY, "horizon": rounds, "runs": 6})
     shift = {g: math.log((1 - bad[g]) / bad[g]) / apart for g in bad}
     parts = {
         g: ScoreGroup(SHARES[g], 1 - bad[g], apart / 2 + shift[g], -apart / 2 + shift[g])

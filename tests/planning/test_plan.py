@@ -35,7 +35,7 @@ def test_it_says_no_more_than_it_knows(easy, hopeless):
 
 
 def test_per_day_turns_people_into_days():
-    plan = eh.plan(**{**EASY, "horizon": None, "lives": 1}, per_day=100, days=30)
+    plan = eh.plan(**{**EASY, "horizon": None, "runs": 1}, per_day=100, days=30)
     assert plan.horizon == 3_000
     assert "Volume: 3,000 people (30 days at 100 a day)." in plan.describe()
 
@@ -43,7 +43,7 @@ def test_per_day_turns_people_into_days():
 def test_spread_and_milestones():
     assert Spread.of(np.arange(11.0)).describe() == "5 (1 to 9)"
     stone = Milestone.of(0.5, np.array([20.0, np.inf, 30.0]))
-    assert (stone.round, stone.reached, stone.lives) == (30, 2, 3)
+    assert (stone.round, stone.reached, stone.runs) == (30, 2, 3)
     late = Milestone.of(0.9, np.full(3, np.inf))
     assert late.describe() == "not within the horizon (0 of 3 simulation runs)"
 

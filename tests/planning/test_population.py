@@ -138,7 +138,7 @@ def test_the_best_policy_of_a_plan_is_that_of_solve(seed):
 
 @pytest.mark.parametrize("hypotheses", [eh.ScoreThresholds(), eh.Linear()])
 def test_plans_from_a_table(hypotheses):
-    plan = eh.plan_from_sample(table(), hypotheses, limit=0.15, horizon=6_000, lives=4)
+    plan = eh.plan_from_sample(table(), hypotheses, limit=0.15, horizon=6_000, runs=4)
     assert plan.answer == "worth it"
     assert plan.certified.worst_gap <= 0.15
     assert "800 rows" in plan.population["source"]
@@ -164,7 +164,7 @@ def test_where_accepting_everybody_is_optimal_there_is_nothing_to_gain():
     problem = eh.Prices().problem(x, group, label)
     solved = eh.solve_fair(problem, eh.Stumps(), TERMS.rates, sample, 0.1)
     everybody = (label == -1).mean()
-    plan = eh.plan_from_sample(sample, eh.Stumps(), limit=0.1, horizon=10_000, lives=2)
+    plan = eh.plan_from_sample(sample, eh.Stumps(), limit=0.1, horizon=10_000, runs=2)
     gain = everybody - solved.cost / 3_000
     assert plan.constant_cost - plan.best_cost == pytest.approx(gain, abs=1e-9)
     assert (plan.answer == "nothing to gain") == (gain < 1e-9)
@@ -203,7 +203,7 @@ def test_an_incumbent_that_reads_other_columns_raises_an_error():
 
 def test_a_capped_plan_from_a_table():
     plan = eh.plan_from_sample(
-        table(), eh.Stumps(), limit=0.15, horizon=2_000, lives=1, accept_at_most=0.3
+        table(), eh.Stumps(), limit=0.15, horizon=2_000, runs=1, accept_at_most=0.3
     )
     assert plan.accepted.high.max() <= 0.3 + 1e-9
 

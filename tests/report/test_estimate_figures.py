@@ -20,7 +20,7 @@ def test_the_plan_s_figure(limit, tmp_path):
         bad_rates={"a": 0.4, "b": 0.5},
         separation=1.5,
         horizon=20_000,
-        lives=2,
+        runs=2,
     )
     figure = plan_figure(plan)
     weight, cost, audits = figure.axes
@@ -78,7 +78,7 @@ def test_the_plan_s_figure_says_what_is_lacking():
         bad_rates={"a": 0.4, "b": 0.5},
         separation=1.5,
         horizon=2_000,
-        lives=2,
+        runs=2,
     )
     assert plan.half.round is None
     (told,) = (text.get_text() for text in plan_figure(plan).axes[0].texts)

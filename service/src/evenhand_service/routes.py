@@ -373,7 +373,7 @@ async def launch_plan(body: schemas.LaunchQuestion, caller: MayAudit) -> Json:
         horizon=body.horizon,
         prices=Prices(chosen.price_false_accept, chosen.price_false_reject),
         rate=as_rates(chosen.rates),
-        lives=2,
+        runs=2,
     )
     return dict(expected.to_json())
 

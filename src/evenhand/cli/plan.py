@@ -210,7 +210,7 @@ def command(
         "prices": Prices(price_false_accept, price_false_reject),
         "audit_budget": audit_budget,
         **capacity.settings(days=per_day is not None),
-        "lives": runs,
+        "runs": runs,
         "seed": seed,
     }
     shown = console(quiet=document == "-")
@@ -342,7 +342,7 @@ def _facts(plan: "LaunchPlan") -> "Table":
     rows = {
         "people": people,
         "groups": groups,
-        "simulated on": f"{population['source']}; {population['rules']:,} rules; {plan.lives} runs",
+        "simulated on": f"{population['source']}; {population['rules']:,} rules; {plan.runs} runs",
         **_capacity(plan),
         **_incumbent(plan),
         "half of the weight": when(plan.half),

@@ -52,7 +52,7 @@ from evenhand.simulation.record import audit_weight, constant_costs, learned_wei
 from evenhand.words import FloatArray, LabelledSample, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()
-CONSTANTS = ("accepting everybody", "rejecting everybody")
+CONSTANTS = ("accepting all applicants", "rejecting all applicants")
 OPENINGS: Mapping[Answer, str] = {
     "probably worth it": "Probably worth it",
     "close call": "A close call",
@@ -99,7 +99,7 @@ def plan(
     accept_at_most: float | None = None,
     accept_at_least: float | None = None,
     quota: Quota | None = None,
-    lives: int = 8,
+    runs: int = 8,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LaunchPlan:
@@ -144,7 +144,7 @@ def plan(
     quota : Quota, optional
         How many people may be accepted in each period, as a hard count; a period is counted in
         days, of which `per_day` says how many people come, unless the quota says it itself.
-    lives : int
+    runs : int
         How many runs are simulated.
     seed : int
         The seed of the first of them.
@@ -166,10 +166,10 @@ def plan(
     >>> import evenhand as eh
     >>> launch = eh.plan(
     ...     limit=0.1, group_shares={"a": 0.6, "b": 0.4}, bad_rates={"a": 0.4, "b": 0.5},
-    ...     separation=1.5, horizon=5_000, lives=2,
+    ...     separation=1.5, horizon=5_000, runs=2,
     ... )
     >>> launch.answer, launch.constant
-    ('worth it', 'accepting everybody')
+    ('worth it', 'accepting all applicants')
     """
     if (separation is None) == (auc is None):
         raise InvalidInput(
@@ -192,7 +192,7 @@ def plan(
             quota=_in_people(quota, per_day),
         )
     )
-    seeds = _require_seeds(lives, seed)
+    seeds = _require_seeds(runs, seed)
     return _Launch(population, terms, seeds, progress or _silently).plan(per_day)
 
 
@@ -214,7 +214,7 @@ def plan_from_sample(
     accept_at_least: float | None = None,
     quota: Quota | None = None,
     candidates: Sequence[object] | None = None,
-    lives: int = 8,
+    runs: int = 8,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LaunchPlan:
@@ -235,7 +235,7 @@ def plan_from_sample(
         As for `plan`.
     candidates : sequence, optional
         The incumbent's rules, members from the first round on: as for `CertifiedLearner`.
-    lives, seed, progress
+    runs, seed, progress
         As for `plan`.
 
     Returns
@@ -254,7 +254,7 @@ def plan_from_sample(
     >>> import evenhand as eh
     >>> people = eh.environments.Scores().draw(400, np.random.default_rng(0))
     >>> launch = eh.plan_from_sample(
-    ...     people, eh.ScoreThresholds(), limit=0.2, horizon=2_000, lives=1
+    ...     people, eh.ScoreThresholds(), limit=0.2, horizon=2_000, runs=1
     ... )
     >>> launch.population["source"]
     'all 400 rows'
@@ -273,7 +273,7 @@ def plan_from_sample(
             quota=_in_people(quota, per_day),
         )
     )
-    seeds = _require_seeds(lives, seed)
+    seeds = _require_seeds(runs, seed)
     told = progress or _silently
     told("reading the table", 0, 1)
     rules_of_today = as_candidates(candidates)
@@ -357,10 +357,10 @@ def _require_horizon(horizon: int | None, per_day: float | None, days: float | N
     return int(horizon)
 
 
-def _require_seeds(lives: int, seed: int) -> range:
-    if lives < 1:
-        raise InvalidInput(f"lives is {lives}; at least one run must be simulated.")
-    return range(seed, seed + lives)
+def _require_seeds(runs: int, seed: int) -> range:
+    if runs < 1:
+        raise InvalidInput(f"runs is {runs}; at least one run must be simulated.")
+    return range(seed, seed + runs)
 
 
 # simulated runs
@@ -386,7 +386,7 @@ class SimulatedRuns:
     audited: FloatArray
     bad_audits: FloatArray
     worst_gap: FloatArray
-    promised: bool
+    guaranteed: bool
     deployed: tuple[tuple[FloatArray, FloatArray], ...]
     budget_notes: tuple[str, ...] = ()
 
@@ -452,14 +452,14 @@ def simulate_runs(
         columns["audited"].append(audited)
         columns["bad_audits"].append(bad_audits)
         columns["worst_gap"].append(run.worst_gap)
-        columns["promised"].append(guarantees(run.learner, terms.limit))
+        columns["guaranteed"].append(guarantees(run.learner, terms.limit))
         deployed.append((np.r_[0.0, run.rounds[:-1]], weight))
         notes += [note.text for note in run.learner.notes if note.kind == "budget too small"]
-    promised = all(columns.pop("promised"))
+    guaranteed = all(columns.pop("guaranteed"))
     arrays = {name: np.array(values) for name, values in columns.items()}
     return SimulatedRuns(
         rounds=rounds,
-        promised=promised,
+        guaranteed=guaranteed,
         deployed=tuple(deployed),
         budget_notes=tuple(notes),
         **arrays,
@@ -467,8 +467,8 @@ def simulate_runs(
 
 
 def _planned_weights(run: Run[EpochLearner]) -> FloatArray:
-    """The weight of learned rules in each policy. While a quota is used up everybody is rejected;
-    the policy to come back to keeps its weight.
+    """The weight of learned rules in each policy. While a quota is used up all applicants are
+    rejected; the policy to come back to keeps its weight.
     """
     weights: list[float] = []
     for policy, phase in zip(run.policies, run.phases, strict=True):
@@ -720,7 +720,7 @@ class _Launch:
             per_day=per_day,
             population=self.population.facts(),
             prices=(price, float(np.max(terms.prices.false_reject))),
-            lives=len(self.seeds),
+            runs=len(self.seeds),
             constant=self.constant,
             constant_cost=self.constant_cost,
             best_cost=self.optimum_cost(terms.limit),
@@ -765,7 +765,7 @@ class _Launch:
         ):
             why = self._infeasible(rounds)
             if why is not None:
-                courses.append(Course(name, rounds, promised=True, infeasible=why))
+                courses.append(Course(name, rounds, guaranteed=True, infeasible=why))
                 continue
             learner = explorer(kind, population, terms, int(rounds))
             world = population.world
@@ -774,10 +774,10 @@ class _Launch:
         return tuple(courses)
 
     def _infeasible(self, rounds: float) -> str | None:
-        """Why a learner that accepts everybody for so many rounds first cannot be launched."""
+        """Why a learner that accepts all applicants for so many rounds first cannot be launched."""
         terms = self.terms
         if terms.most < 1.0:
-            return f"it accepts everybody first, and {terms.most:.0%} may be accepted"
+            return f"it accepts all applicants first, and {terms.most:.0%} may be accepted"
         if terms.least > 0.0:
             return f"it knows no floor, and {terms.least:.0%} must be accepted"
         if rounds > terms.horizon / 2:
@@ -904,7 +904,7 @@ def _course(
     return Course(
         name=name,
         explored=explored,
-        promised=runs.promised,
+        guaranteed=runs.guaranteed,
         regret=Spread.of(runs.cost[:, -1] - terms.horizon * best),
         total=Spread.of(runs.cost[:, -1]),
         worst_gap=float(runs.worst_gap.max()),

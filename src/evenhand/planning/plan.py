@@ -194,12 +194,12 @@ class Curve(Brief):
     high: FloatArray
 
     @classmethod
-    def of(cls, lives: FloatArray) -> "Curve":
+    def of(cls, runs: FloatArray) -> "Curve":
         """Summarise one curve per run.
 
         Parameters
         ----------
-        lives : array of float
+        runs : array of float
             (runs, rounds).
 
         Returns
@@ -207,8 +207,8 @@ class Curve(Brief):
         Curve
             Mean and band.
         """
-        low, high = np.quantile(lives, [(1 - MARGIN) / 2, (1 + MARGIN) / 2], axis=0)
-        return cls(lives.mean(axis=0), low, high)
+        low, high = np.quantile(runs, [(1 - MARGIN) / 2, (1 + MARGIN) / 2], axis=0)
+        return cls(runs.mean(axis=0), low, high)
 
     def to_json(self) -> dict[str, list[float]]:
         """Return the curve as plain JSON.
@@ -233,7 +233,7 @@ class Milestone:
         The median over the simulated runs, and the band; None means not within the horizon.
     reached : int
         How many runs reached it.
-    lives : int
+    runs : int
         How many runs there were.
 
     Examples
@@ -250,7 +250,7 @@ class Milestone:
     early: int | None
     late: int | None
     reached: int
-    lives: int
+    runs: int
 
     @classmethod
     def of(cls, share: float, reached_at: FloatArray) -> "Milestone":
@@ -283,7 +283,7 @@ class Milestone:
             For example "after 12,000 people (9,000 to 20,000)".
         """
         if self.round is None:
-            return f"not within the horizon ({self.reached} of {self.lives} simulation runs)"
+            return f"not within the horizon ({self.reached} of {self.runs} simulation runs)"
         late = "beyond the horizon" if self.late is None else f"{self.late:,}"
         return f"after {self.round:,} people ({self.early:,} to {late})"
 
@@ -297,8 +297,8 @@ class Course:
     name : str
         The learner's name.
     explored : float
-        The rounds in which it accepts everybody first.
-    promised : bool
+        The rounds in which it accepts all applicants first.
+    guaranteed : bool
         Whether its own bound covers the limit.
     infeasible : str, optional
         Why it cannot run at this horizon; then there are no figures.
@@ -313,12 +313,12 @@ class Course:
 
     Examples
     --------
-    >>> Course("two-phase", 9000.0, promised=True, infeasible="too long").to_json()["regret"]
+    >>> Course("two-phase", 9000.0, guaranteed=True, infeasible="too long").to_json()["regret"]
     """
 
     name: str
     explored: float
-    promised: bool
+    guaranteed: bool
     infeasible: str | None = None
     regret: Spread | None = None
     total: Spread | None = None
@@ -356,7 +356,7 @@ class LaunchPlan(Shown):
         Where the population comes from, its groups, and the number of rules.
     prices : (float, float)
         The prices of a false accept and of a false reject.
-    lives : int
+    runs : int
         How many runs were simulated.
     constant : str
         The better constant, in words.
@@ -400,7 +400,7 @@ class LaunchPlan(Shown):
     >>> import evenhand as eh
     >>> launch = eh.plan(
     ...     limit=0.1, group_shares={"a": 0.6, "b": 0.4}, bad_rates=0.4, auc=0.85,
-    ...     per_day=50, days=100, lives=1,
+    ...     per_day=50, days=100, runs=1,
     ... )
     >>> launch.horizon, launch.days(1_000), launch.unit, launch.certified.name
     (5000, '20 days', 'errors', 'certified')
@@ -418,7 +418,7 @@ class LaunchPlan(Shown):
     per_day: float | None
     population: Params
     prices: tuple[float, float]
-    lives: int
+    runs: int
     constant: str
     constant_cost: float
     best_cost: float
@@ -517,7 +517,7 @@ class LaunchPlan(Shown):
         axes.set_xlim(0, self.horizon)
         axes.set_xlabel("people decided about")
         axes.set_ylabel("share (of full weight; of people)")
-        axes.legend(frameon=False, fontsize="small", title=f"middle 80% of {self.lives} runs")
+        axes.legend(frameon=False, fontsize="small", title=f"middle 80% of {self.runs} runs")
 
     def days(self, people: float) -> str:
         """Write a number of people as days.
@@ -580,7 +580,7 @@ class LaunchPlan(Shown):
                 )
         source = self.population["source"]
         rules = self.population["rules"]
-        lines.append(f"Simulated on {source}; a class of {rules:,} rules; {self.lives} runs.")
+        lines.append(f"Simulated on {source}; a class of {rules:,} rules; {self.runs} runs.")
         return "\n".join([*lines, *(f"  - {text}" for text in ASSUMPTIONS)])
 
     @property

@@ -402,7 +402,7 @@ def _decisions(
 
 
 def _different(table: BoolArray) -> BoolArray:
-    """Without the rules that accept everybody or nobody."""
+    """Without the rules that accept all applicants or nobody."""
     return np.asarray(table[table.any(axis=1) & ~table.all(axis=1)])
 
 
@@ -472,7 +472,7 @@ def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) 
     cells = int(code.max()) + 1
     if cells < 2:
         raise InvalidInput(
-            "the score has the same value for everybody; there is nothing to decide by."
+            "the score has the same value for all people; there is nothing to decide by."
         )
     place = cells * _codes(sample) + code
     groups = len(sample.groups)
@@ -565,7 +565,7 @@ def _cheapest(
 
 
 def _answers(rules: Sequence[Hypothesis], sample: LabelledSample) -> BoolArray:
-    """(rules, rows): whom each rule accepts, but for those that accept everybody or nobody."""
+    """(rules, rows): whom each rule accepts, but for those that accept all applicants or nobody."""
     return _different(_decisions(rules, sample, None))
 
 
@@ -586,7 +586,7 @@ class _Kinds:
         table = np.concatenate([known, reachable])
         if len(table) == 0:
             raise InvalidInput(
-                "every rule of the class accepts everybody or nobody on this table; "
+                "every rule of the class accepts all applicants or nobody on this table; "
                 "there is nothing to learn."
             )
         # each rule once, in the order of their answers
@@ -648,7 +648,7 @@ def binned(
 
 
 def _cuts(bins: int, cuts: int) -> BoolArray:
-    """(cuts, bins): accept from a bin on; neither everybody nor nobody."""
+    """(cuts, bins): accept from a bin on; neither all applicants nor nobody."""
     places = np.unique(np.linspace(1, bins - 1, cuts).round().astype(int))
     return np.asarray(np.arange(bins) >= places[:, np.newaxis])
 

@@ -51,7 +51,7 @@ def plan_figure(plan: LaunchPlan) -> "Figure":
     >>> import evenhand as eh
     >>> plan = eh.plan(
     ...     limit=0.5, group_shares={"a": 0.6, "b": 0.4}, bad_rates={"a": 0.4, "b": 0.5},
-    ...     separation=1.5, horizon=500, lives=1,
+    ...     separation=1.5, horizon=500, runs=1,
     ... )
     >>> [axes.get_title(loc="left") for axes in plan_figure(plan).axes][1:]
     ['What each way to decide costs', 'Who is accepted']
@@ -88,7 +88,7 @@ def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
 
 def draw_plan_cost(axes: "Axes", plan: LaunchPlan) -> None:
     """Cost beyond the best policy within the limit; a line below the best constant's paid off."""
-    constant = plan.constant.replace("ing everybody", " everybody")
+    constant = plan.constant.replace("ing all applicants", " all applicants")
     chosen = drawing.looks(course.name for course in plan.courses)
     chosen[constant] = drawing.LOOKS["accept-all"]
     ends = {}

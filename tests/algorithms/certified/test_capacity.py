@@ -270,6 +270,7 @@ def test_a_floor_above_the_cap_is_refused():
         learner(accept_at_most=0.3, audit_rate=0.5)
 
 
+@pytest.mark.thorough
 def test_control_a_cap_checked_on_the_empirical_share_is_exceeded(monkeypatch):
     """Put the share so far in place of its upper end: of 12 runs several are above the cap."""
     from evenhand.algorithms.certified import shares

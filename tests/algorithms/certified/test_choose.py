@@ -519,6 +519,7 @@ class TestWhatItDeploys:
         free = simulate(learner(world.hypotheses, limit=0.02), world, 20_000, 0)
         assert free.learner.online.rounds.audit_bill > 2_000
 
+    @pytest.mark.thorough
     def test_prices_move_decisions(self):
         shares = [
             simulate(learner(prices=prices, limit=0.3), WORLD, 20_000, 0).accepted[-1]

@@ -36,6 +36,7 @@ def run(world):
     )
 
 
+@pytest.mark.thorough
 def test_it_learns_and_keeps_the_limit(run, world):
     assert run.worst_gap <= 0.1
     assert run.losses[-1] < 0.75 * run.losses[0]
