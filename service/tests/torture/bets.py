@@ -84,4 +84,4 @@ def bets_before_coins(quick):
         f"{min(lives, 5)}"
     )
     held = moved[Trainer] == 0 and moved[Refits] == min(lives, 5) and min(epochs) >= 2
-    return target, figure, held and min(erased) > 20
+    return target, figure, held and min(erased) > 0 and np.mean(erased) > 20
