@@ -46,6 +46,8 @@ def put_back(place, head):
     intruder.unguard()
     for table in KINDS.values():
         intruder.run(f"DELETE FROM {table.name} WHERE seq > ?", head[1])
+    intruder.run("DELETE FROM personal WHERE seq > ?", head[1])
+    intruder.run("DELETE FROM people WHERE id > ?", head[1])
     intruder.run(
         'UPDATE head SET seq = ?, hash = ?, at = ?, seal = ?, switched = ?, "keys" = ?, '
         "basis_seal = ?",

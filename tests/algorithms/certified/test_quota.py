@@ -1,5 +1,7 @@
 """A quota is a hard count, never exceeded, and spread over its period."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.play import WORLD
@@ -7,7 +9,7 @@ from tests.play import WORLD
 import evenhand as eh
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.errors import InvalidInput
-from evenhand.hypotheses.constants import REJECT_ALL
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 
 
 def played(learner, people, block, per_period, seed=3):
@@ -136,3 +138,52 @@ def test_periods_begin_where_they_begin():
     assert quota.left(rounds, 0.3) == 2
     assert quota.left(rounds, 0.45) == 5
     assert quota.aim(rounds, 0.45) == 1.0  # five of three
+
+
+@pytest.mark.thorough
+def test_variants_are_on_record_before_the_first_coin_and_accept_less_by_the_coin_alone():
+    """What a service publishes at once is what `gate` would open one by one."""
+    learner = eh.CertifiedLearner(
+        eh.ScoreThresholds(0),
+        "selection",
+        0.3,
+        0.05,
+        audit_budget=400,
+        quota=Quota(10_000, period=1.0),
+        seed=2,
+    )
+    draw = np.random.default_rng(4)
+    while learner.round < 1000:
+        score = draw.random((100, 1))
+        decided = learner.decide(score, np.where(draw.random(100) < 0.5, "a", "b"), at=0.5)
+        rows = decided.first_round + np.flatnonzero(decided.accept)
+        label = np.where(draw.random(100) < score[:, 0], 1, -1)
+        learner.observe(rows, label[decided.accept])
+    algorithm, state, rounds = learner.algorithm, learner.state, learner.online.rounds
+    planned = state.planned
+    assert 0.0 < planned.epoch.audit < 1.0
+    number = planned.epoch.number
+    after, (paused, spent, plan) = algorithm.with_variants(state, planned.epoch, rounds)
+    assert [one.number for one in (paused, spent, plan)] == [number, number + 1, number + 2]
+    assert plan.mixture == planned.epoch.mixture
+    assert after.planned.epoch == plan
+    people = np.linspace(0, 1, 50)[:, np.newaxis]
+    accepted = plan.mixture.acceptance(people) - plan.mixture.weight_of(ACCEPT_ALL)
+    assert paused.mixture.acceptance(people) == pytest.approx(accepted)
+    assert not spent.mixture.acceptance(people).any()
+    records = [after.records[one.number] for one in (paused, spent, plan)]
+    assert records[2] is state.records[number]
+    for one, flags in ((paused, {"audits_open": False}), (spent, {"quota_open": False})):
+        gated, epoch = algorithm._variant(replace(state, **flags), rounds, 99)
+        assert epoch.mixture == one.mixture
+        assert epoch.phase == one.phase
+        assert np.array_equal(gated.records[99].labelled, after.records[one.number].labelled)
+    assert {one.end for one in (paused, spent, plan)} == {planned.epoch.end}
+
+
+def test_without_counts_an_epoch_stands_alone():
+    learner = eh.CertifiedLearner(eh.ScoreThresholds(0), "selection", 0.3, 0.05)
+    rounds = learner.online.rounds
+    state, epochs = learner.algorithm.with_variants(learner.state, rounds.epoch, rounds)
+    assert epochs == (rounds.epoch,)
+    assert state.planned.epoch == rounds.epoch

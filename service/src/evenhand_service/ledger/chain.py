@@ -50,7 +50,7 @@ from evenhand_service.ledger.database import (
     QUARANTINE,
     SWITCHES,
 )
-from evenhand_service.ledger.guard import LOG, Checked, HeadGuard, LockedHead, tampered
+from evenhand_service.ledger.guard import LOG, Checked, HeadGuard, LockedHead, gone_back, tampered
 from evenhand_service.ledger.keyring import verify_signature
 from evenhand_service.ledger.refusals import (
     Damaged,
@@ -316,7 +316,14 @@ class Transaction:
         self._cursor = cursor
         self.seq = int(seq)
         self.hash = bytes(digest)
+        last = guard.newest
         now = guard.admit(LockedHead(self.seq, self.hash, float(at), bytes(seal), database))
+        if connection.connection.driver_connection is not guard.connection:
+            # a new connection may be to another server: what was seen here must be in its chain
+            guard.connection = connection.connection.driver_connection
+            row, digest_seen = last
+            if 0 < row < self.seq and row_hashes(connection, row - 1, row).get(row) != digest_seen:
+                raise gone_back(self.seq, row)
         found = (self.seq, self.hash, *marks)
         self.basis, self.control, self._sealed = sealed_basis(connection, guard, found)
         guard.admit_basis(self.basis)

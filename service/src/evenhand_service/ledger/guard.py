@@ -241,6 +241,15 @@ def tampered(what: str) -> Tampered:
     )
 
 
+def gone_back(seq: int, seen: int) -> Tampered:
+    """The refusal to extend a chain that lacks a row that was seen."""
+    return Tampered(
+        f"the chain ends at row {seq}, and row {seen}, which had been written, is not in it: "
+        "an older state of the database was put in its place; nothing is appended.",
+        hint="start again, and confirm the gap (evenhand audit confirm-gap).",
+    )
+
+
 class HeadGuard:
     """Looks at the end of the chain before every transaction."""
 
@@ -251,6 +260,8 @@ class HeadGuard:
         self._seq = 0
         self._hash = bytes(32)
         self._basis = (0, 0)
+        self.connection: object = None
+        """The connection of the last transaction."""
         self.checked = Checked()
         """The newest state whose events and policies were found as the keyring sealed them."""
         if mark is not None and isinstance(clock, SystemClock) and clock.offset is None:
@@ -263,11 +274,7 @@ class HeadGuard:
         self.require_seal(head.seq, head.hash, head.seal)
         back = head.seq < self._seq
         if back or (head.seq == self._seq and head.seq and head.hash != self._hash):
-            raise Tampered(
-                f"the chain ends at row {head.seq}, but row {self._seq} had been written: "
-                "an older state of the database was put in its place; nothing is appended.",
-                hint="start again, and confirm the gap (evenhand audit confirm-gap).",
-            )
+            raise gone_back(head.seq, self._seq)
         self._seq = head.seq
         self._hash = head.hash
         if isinstance(self.clock, SystemClock):
@@ -278,6 +285,11 @@ class HeadGuard:
     def seen(self) -> int:
         """The newest row that was seen here."""
         return self._seq
+
+    @property
+    def newest(self) -> tuple[int, bytes]:
+        """The newest row that was seen here, and its hash."""
+        return self._seq, self._hash
 
     def require_end(self, seq: int, digest: bytes, seal: bytes, *, at_least: int) -> None:
         """Tampered unless the keyring sealed this end of the chain, and it has not gone back behind

@@ -249,7 +249,8 @@ class Ledger(LedgerReader):
 
     def _mark_if_restored(self, transaction: Transaction, name: str) -> None:
         """If an older state of the database was put in its place, or the chain is in another
-        PostgreSQL than before, nothing is drawn until the gap is confirmed.
+        PostgreSQL than before, nothing is drawn until the gap is confirmed. A standby that was
+        promoted, and holds the last row that the mark remembers, lacks nothing.
         """
         # the mark remembers the last row that was written here, of this ledger
         seen = {} if self._guard.mark is None else self._guard.mark.load()
@@ -266,11 +267,18 @@ class Ledger(LedgerReader):
         if self.store.path is not None:
             return
         here = postgres.instance(transaction.connection)
-        about = EVENTS.c.action.in_(["genesis", "restored"])
+        about = EVENTS.c.action.in_(["genesis", "restored", "failed_over"])
         bodies = transaction.rows(select(EVENTS.c.body).where(about).order_by(EVENTS.c.seq))
         known = [json.loads(row.body)["info"].get("instance") for row in bodies]
         last = next(name for name in reversed(known) if name is not None)
         if last == here:
+            return
+        if seq and postgres.same_but_promoted(last, here):
+            # what this replica acknowledged is in the chain, and every other one looks for its own
+            note = f"a standby was promoted: {last} is {here} now"
+            LOG.warning("%s; all that was written here is in it", note)
+            moved = {"head": transaction.seq, "instance": here}
+            transaction.append_event("failed_over", "evenhand", note, info=moved)
             return
         note = f"the chain was last in the database {last}; this one is {here}"
         LOG.critical("%s; nothing is drawn until the gap is confirmed", note)

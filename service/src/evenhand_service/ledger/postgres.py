@@ -92,6 +92,20 @@ def instance(connection: Connection) -> str:
     return str(connection.execute(text(_INSTANCE)).scalar_one())
 
 
+def same_but_promoted(before: str, now: str) -> bool:
+    """Whether two instances are one database, and the second one a standby of the first that was
+    promoted: only the timeline is another, and it is a later one.
+
+    >>> same_but_promoted("7/00000001/5/9", "7/00000002/5/9")
+    True
+    >>> same_but_promoted("7/00000002/5/9", "7/00000001/5/9")
+    False
+    """
+    server, timeline, *tables = before.split("/")
+    later = now.split("/")
+    return [server, *tables] == [later[0], *later[2:]] and later[1] > timeline
+
+
 def append_only_rights(role: str) -> list[str]:
     """The statements that let a role append to the ledger, and nothing else."""
     name = f'"{role}"'
