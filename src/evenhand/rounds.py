@@ -55,8 +55,8 @@ Keep = Literal["rows", "counts"]
 UNKNOWN = -1
 """The code of an unknown group."""
 FIRST_CAPACITY = 64
-LARGE_CAPACITY = 65_536
-"""Rows of an empty table, and of one that is large."""
+LARGE_CAPACITY = AT_ONCE = 65_536
+"""Rows of an empty table, of one that is large, and rows that are looked at at a time."""
 PATIENCE = 100
 """Without a maturity window, a label counts as "not come" for the drift tests once this many
 people have been decided after the call that decided the person. A preset number: the category of
@@ -1246,8 +1246,10 @@ class Rounds:
         if self.dropped:  # nobody was erased, and those who are needed are there
             people = stop - first
         if most is not None and people > most:
-            level = sampling_level(self["round"][places])
-            places = places[level >= least_level(people, most)]
+            parts = np.split(places, range(AT_ONCE, len(places), AT_ONCE))
+            least = least_level(people, most)
+            sampled = [part[sampling_level(self["round"][part]) >= least] for part in parts]
+            places = np.concatenate(sampled)
         weight = np.full(len(places), people / max(len(places), 1))
         whole = len(places) == rows.stop - rows.start
         return self.features[rows if whole else places], self.groups_of(places), weight
@@ -1403,16 +1405,16 @@ class Rounds:
 
 
 def sampling_level(rounds: IntArray) -> IntArray:
-    """0 for half of all rounds, 1 for a quarter, 2 for an eighth, ...: the number of low zero bits
-    of a hash (splitmix64) of the round's number. To keep the rounds of a level and above is to keep
-    a sample that depends on nothing about people, and of which every smaller one is a part.
+    """0 for half of all rounds, 1 for a quarter, 2 for an eighth, ...: the number of leading zero
+    bits of (n phi mod 1), phi the golden ratio, to 32 bits. To keep the rounds of a level and above
+    is to keep a sample that depends on nothing about people, that is spread evenly over any stretch
+    of rounds, whatever rhythm people come in, and of which every smaller one is a part.
     """
-    key = rounds.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    key ^= key >> np.uint64(31)
-    low = key & (~key + np.uint64(1))  # the lowest bit that is set
-    return np.asarray(np.log2(np.maximum(low, 1).astype(np.float64)).astype(np.int64))
+    fraction = rounds.astype(np.uint64)
+    fraction *= np.uint64(0x9E3779B97F4A7C15)
+    fraction >>= np.uint64(32)
+    # frexp: the number of bits that are left
+    return np.asarray(32 - np.frexp(fraction.astype(np.float64))[1], dtype=np.int64)
 
 
 def least_level(people: int, most: int) -> int:
