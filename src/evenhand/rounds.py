@@ -17,8 +17,9 @@ people (docs/promise-proof.md, section 9):
     A cohort is fixed by what was known before its coins were tossed. Afterwards a row may only
     lose information, and lost information counts at its worst.
 
-So a row is appended once, keeps its place, its coin and its probability for good, and never
-leaves. What happens to it later only moves it between columns:
+So a row is appended once, keeps its place, its coin and its probability for good, and never leaves
+(where counts alone are kept: not before it is counted). What happens to it later only moves it
+between columns:
 
     drawn accept, label known                    positive or negative
     drawn accept, label missing or overruled     unresolved: the worst case
@@ -1162,13 +1163,16 @@ class Rounds:
         return one, two, three
 
     def log_of_rows(self, rows: IntArray) -> RoundLog:
-        """These rows, which must be resolved, in their order."""
+        """These rows, which must be resolved, in their order; a copy, not a view of the table, which
+        could then not grow where it stands.
+        """
         if not len(rows):
             return self._log_of(slice(0, 0), np.zeros(0, dtype=bool))
         everybody = slice(int(rows[0]), int(rows[-1]) + 1)
         chosen = np.zeros(everybody.stop - everybody.start, dtype=bool)
         chosen[rows - rows[0]] = True
-        return self._log_of(everybody, chosen)
+        log = self._log_of(everybody, chosen)
+        return RoundLog.of_checked(**{**vars(log), "features": log.features.copy()})
 
     def remembered(self, name: str, spans: Sequence[Span]) -> tuple[Any, Sequence[Span]]:
         """What was derived from the first of these cohorts, and the cohorts that are left."""
@@ -1240,16 +1244,18 @@ class Rounds:
             if chunk.first == first:
                 return chunk.features, chunk.group, chunk.rounds
         rows = self._rows_from(first, stop)
-        here = ~self["erased"][rows]
-        places = np.arange(rows.start, rows.stop)[here]
-        people = len(places)
+        people = int((~self["erased"][rows]).sum())
         if self.dropped:  # nobody was erased, and those who are needed are there
             people = stop - first
-        if most is not None and people > most:
-            parts = np.split(places, range(AT_ONCE, len(places), AT_ONCE))
-            least = least_level(people, most)
-            sampled = [part[sampling_level(self["round"][part]) >= least] for part in parts]
-            places = np.concatenate(sampled)
+        least = 0 if most is None or people <= most else least_level(people, most)
+        parts = []
+        for start in range(rows.start, rows.stop, AT_ONCE):
+            part = slice(start, min(start + AT_ONCE, rows.stop))
+            here = ~self["erased"][part]
+            if least:
+                here &= sampling_level(self["round"][part]) >= least
+            parts.append(start + np.flatnonzero(here))
+        places = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
         weight = np.full(len(places), people / max(len(places), 1))
         whole = len(places) == rows.stop - rows.start
         return self.features[rows if whole else places], self.groups_of(places), weight
