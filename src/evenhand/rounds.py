@@ -1163,8 +1163,8 @@ class Rounds:
         return one, two, three
 
     def log_of_rows(self, rows: IntArray) -> RoundLog:
-        """These rows, which must be resolved, in their order; a copy, not a view of the table, which
-        could then not grow where it stands.
+        """These rows, which must be resolved, in their order; a copy, not a view of the table,
+        which could then not grow where it stands.
         """
         if not len(rows):
             return self._log_of(slice(0, 0), np.zeros(0, dtype=bool))
