@@ -19,7 +19,17 @@ from evenhand.estimation import RoundLog
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import FOREVER, KINDS, PATIENCE, UNKNOWN, Counts, Epoch, Rounds
+from evenhand.rounds import (
+    FOREVER,
+    KINDS,
+    PATIENCE,
+    UNKNOWN,
+    Counts,
+    Epoch,
+    Rounds,
+    least_level,
+    sampling_level,
+)
 from evenhand.words import LabelledSample, Prices
 
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))
@@ -799,3 +809,36 @@ def test_the_log_between_two_rounds_has_one_row_per_round_in_order():
     assert rounds.log_between(60, 90) is None
     rounds.returned = 20
     assert len(rounds.log_between(10, 30)) == 10
+
+
+def test_levels_halve_any_stretch_of_rounds_whatever_the_rhythm():
+    for first, step in ((0, 1), (12_345, 1), (0, 2), (1, 2), (3, 7), (10**9, 64)):
+        level = sampling_level(np.arange(first, first + 4096 * step, step))
+        for k in range(6):
+            assert abs((level >= k).mean() - 0.5**k) < 0.02
+    assert sampling_level(np.array([0]))[0] == 32
+    assert least_level(5, 10) == least_level(10, 10) == 0
+    assert least_level(11, 10) == 1
+    assert least_level(81, 10) == 4
+
+
+def test_a_large_table_grows_where_it_stands_unless_somebody_looks_at_it(monkeypatch):
+    monkeypatch.setattr("evenhand.rounds.LARGE_CAPACITY", 64)
+    rounds = table(300)
+    before = rounds.features.copy()
+    sampled = rounds.log_of_rows(np.arange(10, 20))
+    assert sampled.features.base is None  # what is kept of a closed cohort is no view
+    view = rounds.features
+    kept = view.copy()
+    for _ in range(3):
+        rounds.append(
+            epoch=1,
+            features=np.ones((200, before.shape[1])),
+            group=np.full(200, "a"),
+            accept=np.ones(200, bool),
+            acceptance=np.ones(200),
+        )
+    np.testing.assert_array_equal(view, kept)
+    np.testing.assert_array_equal(rounds.features[:300], before)
+    assert (rounds.features[300:] == 1.0).all()
+    assert len(rounds["accept"]) == 900

@@ -17,8 +17,9 @@ people (docs/promise-proof.md, section 9):
     A cohort is fixed by what was known before its coins were tossed. Afterwards a row may only
     lose information, and lost information counts at its worst.
 
-So a row is appended once, keeps its place, its coin and its probability for good, and never
-leaves. What happens to it later only moves it between columns:
+So a row is appended once, keeps its place, its coin and its probability for good, and never leaves
+(where counts alone are kept: not before it is counted). What happens to it later only moves it
+between columns:
 
     drawn accept, label known                    positive or negative
     drawn accept, label missing or overruled     unresolved: the worst case
@@ -55,8 +56,8 @@ Keep = Literal["rows", "counts"]
 UNKNOWN = -1
 """The code of an unknown group."""
 FIRST_CAPACITY = 64
-LARGE_CAPACITY = 65_536
-"""Rows of an empty table, and of one that is large."""
+LARGE_CAPACITY = AT_ONCE = 65_536
+"""Rows of an empty table, of one that is large, and rows that are looked at at a time."""
 PATIENCE = 100
 """Without a maturity window, a label counts as "not come" for the drift tests once this many
 people have been decided after the call that decided the person. A preset number: the category of
@@ -1162,13 +1163,16 @@ class Rounds:
         return one, two, three
 
     def log_of_rows(self, rows: IntArray) -> RoundLog:
-        """These rows, which must be resolved, in their order."""
+        """These rows, which must be resolved, in their order; a copy, not a view of the table,
+        which could then not grow where it stands.
+        """
         if not len(rows):
             return self._log_of(slice(0, 0), np.zeros(0, dtype=bool))
         everybody = slice(int(rows[0]), int(rows[-1]) + 1)
         chosen = np.zeros(everybody.stop - everybody.start, dtype=bool)
         chosen[rows - rows[0]] = True
-        return self._log_of(everybody, chosen)
+        log = self._log_of(everybody, chosen)
+        return RoundLog.of_checked(**{**vars(log), "features": log.features.copy()})
 
     def remembered(self, name: str, spans: Sequence[Span]) -> tuple[Any, Sequence[Span]]:
         """What was derived from the first of these cohorts, and the cohorts that are left."""
@@ -1240,14 +1244,18 @@ class Rounds:
             if chunk.first == first:
                 return chunk.features, chunk.group, chunk.rounds
         rows = self._rows_from(first, stop)
-        here = ~self["erased"][rows]
-        places = np.arange(rows.start, rows.stop)[here]
-        people = len(places)
+        people = int((~self["erased"][rows]).sum())
         if self.dropped:  # nobody was erased, and those who are needed are there
             people = stop - first
-        if most is not None and people > most:
-            level = sampling_level(self["round"][places])
-            places = places[level >= least_level(people, most)]
+        least = 0 if most is None or people <= most else least_level(people, most)
+        parts = []
+        for start in range(rows.start, rows.stop, AT_ONCE):
+            part = slice(start, min(start + AT_ONCE, rows.stop))
+            here = ~self["erased"][part]
+            if least:
+                here &= sampling_level(self["round"][part]) >= least
+            parts.append(start + np.flatnonzero(here))
+        places = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
         weight = np.full(len(places), people / max(len(places), 1))
         whole = len(places) == rows.stop - rows.start
         return self.features[rows if whole else places], self.groups_of(places), weight
@@ -1403,16 +1411,16 @@ class Rounds:
 
 
 def sampling_level(rounds: IntArray) -> IntArray:
-    """0 for half of all rounds, 1 for a quarter, 2 for an eighth, ...: the number of low zero bits
-    of a hash (splitmix64) of the round's number. To keep the rounds of a level and above is to keep
-    a sample that depends on nothing about people, and of which every smaller one is a part.
+    """0 for half of all rounds, 1 for a quarter, 2 for an eighth, ...: the number of leading zero
+    bits of (n phi mod 1), phi the golden ratio, to 32 bits. To keep the rounds of a level and above
+    is to keep a sample that depends on nothing about people, that is spread evenly over any stretch
+    of rounds, whatever rhythm people come in, and of which every smaller one is a part.
     """
-    key = rounds.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    key ^= key >> np.uint64(31)
-    low = key & (~key + np.uint64(1))  # the lowest bit that is set
-    return np.asarray(np.log2(np.maximum(low, 1).astype(np.float64)).astype(np.int64))
+    fraction = rounds.astype(np.uint64)
+    fraction *= np.uint64(0x9E3779B97F4A7C15)
+    fraction >>= np.uint64(32)
+    # frexp: the number of bits that are left
+    return np.asarray(32 - np.frexp(fraction.astype(np.float64))[1], dtype=np.int64)
 
 
 def least_level(people: int, most: int) -> int:

@@ -6,7 +6,7 @@ after a million people as after a hundred thousand.
 
 **Strata.** The resolved rounds of each closed cohort are told apart by what is known of them:
 rejected; accepted by the policy, with a label; accepted by the audit coin, with a label. A round
-has a *level*, l with probability 2^-(l+1), which is a hash of its number (`rounds.sampling_level`).
+has a *level*, l for a share of 2^-(l+1) of all, by its number alone (`rounds.sampling_level`).
 Of a stratum the rounds are kept whose level is at least k, where k is the smallest number for which
 at most `most` are. So the sample does not depend on when it was taken, on how people were grouped
 into calls, nor on anything about them; while there are few people it is all of them.
@@ -30,7 +30,7 @@ from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.algorithms.certified.tally import OpenCohorts, TalliedCohort
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts
-from evenhand.rounds import Counts, Rounds, Span, least_level, sampling_level
+from evenhand.rounds import AT_ONCE, Counts, Rounds, Span, least_level, sampling_level
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
 
 REJECTED, LABELLED, AUDITED = range(3)
@@ -70,18 +70,25 @@ class CohortSample:
         strata, where rows have been dropped.
         """
         _, first, stop = span
-        strata = rounds.resolved_rows(first, stop)
-        levels = [sampling_level(rounds["round"][rows]) for rows in strata]
-        kept = [level >= least for level, least in zip(levels, k, strict=True)]
-        rows = np.concatenate([one[here] for one, here in zip(strata, kept, strict=True)])
-        level = np.concatenate([one[here] for one, here in zip(levels, kept, strict=True)])
-        order = np.argsort(rows)  # in the order of arrival
+        rows: list[IntArray] = []
+        stratum: list[IntArray] = []
+        found = np.zeros(3, dtype=np.int64)
+        for start in range(first, stop, AT_ONCE):
+            strata = rounds.resolved_rows(start, min(start + AT_ONCE, stop))
+            for kind, one in enumerate(strata):
+                found[kind] += len(one)
+                kept = one[sampling_level(rounds["round"][one]) >= k[kind]]
+                rows.append(kept)
+                stratum.append(np.full(len(kept), kind))
+        chosen = np.concatenate(rows)
+        order = np.argsort(chosen)  # in the order of arrival
+        chosen = chosen[order]
         return cls(
-            rounds.log_of_rows(rows[order]),
-            rounds.groups_of(rows[order]),
-            np.repeat(np.arange(3), [int(here.sum()) for here in kept])[order],
-            level[order],
-            np.array([len(rows) for rows in strata]) if sizes is None else sizes.copy(),
+            rounds.log_of_rows(chosen),
+            rounds.groups_of(chosen),
+            np.concatenate(stratum)[order],
+            sampling_level(rounds["round"][chosen]),
+            found if sizes is None else sizes.copy(),
         )
 
     @property
