@@ -179,9 +179,16 @@ class PlainAsked(BaseModel):
     group: str | None = None
 
 
+class PlainBatch(BaseModel):
+    """Many of them, inserted in one transaction."""
+
+    decisions: list[PlainAsked]
+
+
 def plain_app(where):
     """FastAPI, pydantic, one INSERT and one COMMIT that waits for the disk: what deciding is
-    compared with. `where` is a path (SQLite) or a URL (PostgreSQL).
+    compared with; of a batch, one `executemany` and one COMMIT. `where` is a path (SQLite) or a URL
+    (PostgreSQL).
     """
     if "://" in where:
         connection, mark, begin = psycopg.connect(where, autocommit=True), "%s", "BEGIN"
@@ -194,16 +201,23 @@ def plain_app(where):
     text = f"INSERT INTO d VALUES ({mark}, {mark}, {mark})"
     app, one = FastAPI(), threading.Lock()
 
-    def insert(asked):
+    def insert(many):
+        rows = [(asked.key, asked.model_dump_json(), 1) for asked in many]
         with one:
-            connection.execute(begin)
-            connection.execute(text, (asked.key, asked.model_dump_json(), 1))
-            connection.execute("COMMIT")
+            cursor = connection.cursor()
+            cursor.execute(begin)
+            cursor.executemany(text, rows)
+            cursor.execute("COMMIT")
 
     @app.post("/v1/decisions")
     async def decide(asked: PlainAsked):
-        await asyncio.to_thread(insert, asked)
+        await asyncio.to_thread(insert, [asked])
         return {"key": asked.key, "accept": True}
+
+    @app.post("/v1/decisions/batch")
+    async def decide_many(asked: PlainBatch):
+        await asyncio.to_thread(insert, asked.decisions)
+        return {"decisions": [{"key": one.key, "accept": True} for one in asked.decisions]}
 
     return app
 
