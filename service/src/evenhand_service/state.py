@@ -24,6 +24,8 @@ from evenhand_service.threads import Threads
 from evenhand_service.trainer import Trainer
 
 LOG = logging.getLogger("evenhand_service")
+PUBLIC_RATE = 100.0
+"""Requests a second of one address to paths that need no key."""
 SMALLEST_GROUP = 10
 """People that a group must have to be shown."""
 ROWS_AT_ONCE = 20_000
@@ -149,6 +151,10 @@ class Service:
             self.decider.current,
             self.people_of_proxy.client,
         )
+        self.bytes_of_key = RateLimiter(
+            settings.bytes_per_second, max(2 * settings.bytes_per_second, settings.max_body)
+        )
+        self.public = RateLimiter(PUBLIC_RATE, 2 * PUBLIC_RATE)
         self.sessions = Sessions(keys, ledger)
         # apart from the pool in which the decider keeps up, so that none of them can take it all:
         # simulating, training when asked to, looking at the past, reports, and the switches

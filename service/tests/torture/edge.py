@@ -685,8 +685,9 @@ IMPOSSIBLE = (
     ("rate", "-1"), ("rate", '"fast"'), ("rate", "inf"), ("burst", "0.5"), ("window_days", "0"),
     ("window_days", "nan"), ("port", "99999"), ("port", '"80"'), ("host", '""'),
     ("allowed_hosts", '"bank.example"'), ("allowed_hosts", '["https://bank.example"]'),
-    ("max_body", "7"), ("max_depth", "true"), ("train_every", "-2"), ("behind_proxy", '"yes"'),
-    ("ledger", '"mysql://db/x"'), ("ledger", '"nowhere/ledger.sqlite"'), ("nonsense", "1"),
+    ("max_body", "7"), ("bytes_per_second", "true"), ("train_every", "-2"),
+    ("behind_proxy", '"yes"'), ("ledger", '"mysql://db/x"'),
+    ("ledger", '"nowhere/ledger.sqlite"'), ("nonsense", "1"),
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from tests.without_clocks import until
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand_service import (
+    bodies,
     create_app,
     decider,
     load_settings,
@@ -137,10 +138,10 @@ def _told(train):
 
 
 class ReadsFirst(RequestGuard):
-    """A mutant: it reads the whole body and counts its depth before it asks for the key."""
+    """A mutant: it reads the whole body and counts its members before it asks for the key."""
 
     def look(self, body):
-        request_guard.nesting_depth(body)
+        bodies.counted(body)
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http" and scope["method"] == "POST":
