@@ -109,7 +109,7 @@ async def running(service: Service, train: bool) -> AsyncIterator[None]:
     products = settings.products if train else ()
     trainings = {f"training product {p.name}": partial(service.train, p) for p in products}
     looking = {"looking at the ledger": service.decider.keep_up}
-    counting = {f"counting {p}": counts.refresh for p, counts in service.counts.items()}
+    counting = {f"counting {p.name}": partial(service.count, p) for p in settings.products}
     often = min(settings.train_every, settings.refresh_limit / 3)
     # apart, because a training may take longer than the limit
     tasks = [
