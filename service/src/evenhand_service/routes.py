@@ -33,7 +33,7 @@ from evenhand_service.bodies import (
     TakesOverride,
     TakesQuestion,
     TakesSettlement,
-    parsed,
+    parsed_in_turn,
 )
 from evenhand_service.decider import Action, ActivePolicy
 from evenhand_service.explanations import AS_DRAWN, explain
@@ -152,13 +152,15 @@ async def _decided(
 async def _decide_quickly(caller: Caller, body: bytes) -> Response:
     """`decide`, without FastAPI."""
     require_scope(caller.key, "decide")
-    return await _decided(caller, [parsed(schemas.DecisionRequest, body)])
+    turn = caller.service.large_bodies
+    return await _decided(caller, [await parsed_in_turn(schemas.DecisionRequest, body, turn)])
 
 
 async def _decide_many_quickly(caller: Caller, body: bytes) -> Response:
     """`decide_many`, without FastAPI."""
     require_scope(caller.key, "decide")
-    return await _decided(caller, parsed(schemas.DecisionBatch, body).decisions, many=True)
+    asked = await parsed_in_turn(schemas.DecisionBatch, body, caller.service.large_bodies)
+    return await _decided(caller, asked.decisions, many=True)
 
 
 QUICK: QuickRoutes = {

@@ -1,5 +1,6 @@
 """What the routes of one process share."""
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -153,6 +154,7 @@ class Service:
             settings.bytes_per_second, max(2 * settings.bytes_per_second, settings.max_body)
         )
         self.public = RateLimiter(PUBLIC_RATE, 2 * PUBLIC_RATE)
+        self.large_bodies = asyncio.Lock()
         self.sessions = Sessions(keys, ledger)
         # apart from the pool in which the decider keeps up, so that none of them can take it all:
         # simulating, training when asked to, looking at the past, reports, and the switches

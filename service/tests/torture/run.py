@@ -24,6 +24,7 @@ import psycopg
 from fastapi import FastAPI
 from pydantic import BaseModel
 from service.tests.ledger.crash import HastyLedger
+from service.tests.torture.lenient import MUTANTS
 from tests.without_clocks import until
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
@@ -379,6 +380,7 @@ KINDS = {
     "forgetful": Ledger,
     "obliging": ObligingLedger,
     "agreeing": AgreeingLedger,
+    **dict.fromkeys(MUTANTS, Ledger),
 }
 
 
@@ -416,6 +418,7 @@ def main(config, kind, log):
     if namespace.exists():
         enter_namespace(namespace.read_text())
     _mutated_replica(kind, config)
+    MUTANTS.get(kind, lambda: None)()
     settings = load_settings(Path(config))
     if kind == "plain":
         (Path(config).parent / "token").write_text("none")
