@@ -10,6 +10,7 @@ from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 from fastapi import Depends
+from numpy.typing import NDArray
 from pydantic import ValidationError
 from starlette.requests import Request
 
@@ -147,14 +148,14 @@ def counted(body: bytes, most: float = np.inf, most_values: float = np.inf) -> t
     return members, values
 
 
-def _escaped(piece: np.ndarray) -> np.ndarray:
+def _escaped(piece: NDArray[np.uint8]) -> NDArray[np.intp]:
     """The places that a backslash escapes: those after the first, third, ... of a run."""
     places = np.flatnonzero(piece == BACKSLASH)
     if not len(places):
         return places
     begins = np.diff(places, prepend=-2) != 1
     first = np.maximum.accumulate(np.where(begins, places, 0))
-    after = places[(places - first) % 2 == 0] + 1
+    after: NDArray[np.intp] = places[(places - first) % 2 == 0] + 1
     return after[after < len(piece)]
 
 

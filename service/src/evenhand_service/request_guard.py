@@ -170,7 +170,7 @@ class RequestGuard:
                 require_json(headers.get(b"content-type", b"").decode("latin-1"))
                 key: Key = scope["evenhand.key"]
                 scope["evenhand.route"] = scope["path"]
-                response = await route(Caller(self.service, key, key.tenant), body)
+                response = await route(Caller(self.service, key), body)
                 await response(scope, receive, exchange.send)
         except (ProblemError, EvenhandError) as refused:
             await error_response(refused)(scope, receive, exchange.send)
