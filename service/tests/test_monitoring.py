@@ -11,6 +11,7 @@ import threading
 from service.tests.bank import LOAN, application
 
 from evenhand_service import Settings, monitoring
+from evenhand_service.ledger.outcome_status import RunningCounts
 from evenhand_service.monitoring import JsonFormatter, RequestLog, log_as_json
 
 # health
@@ -140,6 +141,26 @@ def test_a_product_shows_where_its_decisions_stand(bank):
     text = bank.get("/metrics").text
     assert "north" not in text
     assert "p-k1" not in text
+
+
+def test_a_large_ledger_is_counted_a_part_at_a_time(bank, monkeypatch):
+    """Nobody has looked yet; each look reads 40 rows, whether Prometheus or the background looks,
+    and in the end the counts are those of one look at everything.
+    """
+    bank.repay(*bank.arrive(60, seed=1))
+    whole = RunningCounts("loan")
+    with bank.ledger.store.reader.connect() as connection:
+        expected = whole.look(connection, bank.ledger.head().seq, bank.ledger.keyring)
+    for place in ("monitoring", "state"):
+        monkeypatch.setattr(f"evenhand_service.{place}.ROWS_AT_ONCE", 40)
+    left = []
+    while not left or left[-1] > 0:
+        bank.service.count(LOAN)
+        left.append(value(bank, 'evenhand_uncounted_rows{product="loan"}'))
+    assert len(left) > 1
+    assert left == sorted(left, reverse=True)
+    assert value(bank, 'evenhand_people{product="loan",standing="usable"}') == expected.usable
+    assert bank.ledger.counts("loan") == expected
 
 
 def test_what_an_operator_is_woken_for_is_a_gauge(bank):

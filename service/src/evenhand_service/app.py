@@ -4,19 +4,22 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from functools import partial
+from functools import cache, partial
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from prometheus_client import Counter
+from pydantic.json_schema import models_json_schema
 
+from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
 from evenhand_service import dashboard, routes
+from evenhand_service.bodies import Reads
 from evenhand_service.keys import LedgerKeys
 from evenhand_service.ledger import Ledger
 from evenhand_service.problems import ANSWERED_ERRORS, answer_error
 from evenhand_service.request_guard import PUBLIC, RequestGuard
-from evenhand_service.schemas import ProblemDocument
+from evenhand_service.schemas import Body, ProblemDocument
 from evenhand_service.settings import Settings
 from evenhand_service.state import LOG, Service
 
@@ -75,12 +78,18 @@ def create_app(
         version="1",
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         lifespan=lambda _: running(service, train),
     )
     app.state.service = service
     written = app.openapi
     app.openapi = lambda: described(app, written)  # type: ignore[method-assign]
+    document = cache(lambda: canonical(app.openapi()).encode())
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response:
+        return Response(document(), media_type="application/json")
+
     app.include_router(routes.ROUTER)
     app.include_router(dashboard.ROUTER)
     app.state.plain_routes = [*routes.ROUTER.routes, *dashboard.ROUTER.routes]
@@ -100,7 +109,7 @@ async def running(service: Service, train: bool) -> AsyncIterator[None]:
     products = settings.products if train else ()
     trainings = {f"training product {p.name}": partial(service.train, p) for p in products}
     looking = {"looking at the ledger": service.decider.keep_up}
-    counting = {f"counting {p}": counts.refresh for p, counts in service.counts.items()}
+    counting = {f"counting {p.name}": partial(service.count, p) for p in settings.products}
     often = min(settings.train_every, settings.refresh_limit / 3)
     # apart, because a training may take longer than the limit
     tasks = [
@@ -135,7 +144,28 @@ def described(app: FastAPI, write: Callable[[], Json]) -> Json:
         for operation in operations.values():
             if path not in PUBLIC:
                 operation["security"] = [{"key": []}]
+    describe_bodies(app, document)
     return document
+
+
+def describe_bodies(app: FastAPI, document: Json) -> None:
+    """Write into the document what the routes take."""
+    taken: dict[type[Body], Json] = {}
+    for route in app.state.plain_routes:
+        for part in route.dependant.dependencies:
+            if isinstance(part.call, Reads):
+                (method,) = route.methods
+                name = part.call.model.__name__
+                schema = {"$ref": f"#/components/schemas/{name}"}
+                document["paths"][route.path][method.lower()]["requestBody"] = {
+                    "content": {"application/json": {"schema": schema}},
+                    "required": True,
+                }
+                taken[part.call.model] = schema
+    _, definitions = models_json_schema(
+        [(model, "validation") for model in taken], ref_template="#/components/schemas/{model}"
+    )
+    document["components"]["schemas"] |= definitions["$defs"]
 
 
 async def repeat(

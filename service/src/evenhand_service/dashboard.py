@@ -568,19 +568,25 @@ def _require_same_site(request: Request) -> None:
 # files
 
 
+@cache
+def _file(name: str) -> bytes:
+    """A file of the pages, read once."""
+    return (PAGES / name).read_bytes()
+
+
 @ROUTER.get("/dashboard/style.css")
 async def style() -> Response:
     """The look."""
-    return Response((PAGES / "style.css").read_bytes(), media_type="text/css")
+    return Response(_file("style.css"), media_type="text/css")
 
 
 @ROUTER.get("/dashboard/live.js")
 async def script() -> Response:
     """What keeps the page fresh."""
-    return Response((PAGES / "live.js").read_bytes(), media_type="text/javascript")
+    return Response(_file("live.js"), media_type="text/javascript")
 
 
 @ROUTER.get("/dashboard/icon.svg")
 async def icon() -> Response:
     """An equals sign."""
-    return Response((PAGES / "icon.svg").read_bytes(), media_type="image/svg+xml")
+    return Response(_file("icon.svg"), media_type="image/svg+xml")

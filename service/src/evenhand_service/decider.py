@@ -2,20 +2,20 @@
 
     active policy -> terms (probability, audit weight) -> the ledger draws and writes -> answer
 
-A policy is loaded only if its signature verifies. Requests that come in together share a commit.
-Terms rest on a basis: the newest rows that changed what decides and who may ask. If another replica
-has changed it by the time of the transaction, nothing is drawn, and new terms are made.
+A policy is loaded only if its signature verifies. Requests that come in together share a commit
+(`ledger.chain.Writer`). Terms rest on a basis: the newest rows that changed what decides and who
+may ask. If another replica has changed it by the time of the transaction, nothing is drawn, and new
+terms are made.
 """
 
 import asyncio
 import contextlib
-import itertools
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -41,29 +41,15 @@ from evenhand_service.ledger import (
     Mode,
     NotFound,
     PolicyRecord,
-    Refusal,
     Switched,
     Terms,
 )
-from evenhand_service.ledger.refusals import DatabaseAway
 from evenhand_service.problems import InvalidFeature
-from evenhand_service.schemas import AnyDecisionRequest, FastDecisionRequest
+from evenhand_service.schemas import DecisionRequest
 from evenhand_service.settings import Product
 
 Action = Literal["kill", "revive", "rollback", "shadow", "live"]
-Answers = list[Answer | Refusal]
 Given = Sequence[float | bool | str | None] | Mapping[str, float | bool | str | None]
-Waiting = tuple[Sequence[DrawRequest], "asyncio.Future[Answers]"]
-"""The questions of one request, and where its answers are awaited."""
-
-LONGEST_WAIT = 0.05
-"""Seconds that a request waits at most for others to share its commit."""
-QUIET_TURNS = 4
-"""Turns of the event loop without a new request after which a group is complete. From the last
-byte of a request to the decider it takes at most so many turns.
-"""
-
-
 TRIES = 20
 """How often terms are made anew for one request, while others switch what decides."""
 REFRESH_LIMIT = 30.0
@@ -93,7 +79,7 @@ def render(drawn: Drawn) -> bytes:
     """
     mode = drawn.mode
     flag = ("false", "true")
-    # written out: 2.5 us, where `canonical` of the whole answer takes 6; a test compares the two
+    # written out: 3 us, where `canonical` of the whole answer takes 10; a test compares the two
     return (
         f'{{"accept":{flag[drawn.accept]},"act":{flag[mode != "shadow"]},'
         f'"at":{canonical(drawn.at)},"audit":{flag[drawn.audit]},"epoch":{drawn.epoch},'
@@ -187,87 +173,6 @@ def certified_policies(ledger: Ledger, product: Product) -> list[str]:
     return list(dict.fromkeys(certified))
 
 
-@dataclass
-class GroupCommit:
-    """One job of the ledger for many requests, on one event loop.
-
-    A commit costs the same for one decision as for sixty. So a job is submitted when the ledger is
-    idle and the event loop has brought no new request for QUIET_TURNS turns; somebody who comes
-    alone waits for a fraction of a millisecond, and nobody longer than LONGEST_WAIT.
-    """
-
-    ledger: Ledger
-    _ready: list[Waiting] = field(default_factory=list)
-    _timer: asyncio.TimerHandle | None = None
-    _busy: int = 0
-    _jobs: "set[asyncio.Task[None]]" = field(default_factory=set)
-    _watching: bool = False
-
-    async def decide(self, questions: Sequence[DrawRequest]) -> Answers:
-        """The answers, which are durable when this returns."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answers] = loop.create_future()
-        self._ready.append((questions, future))
-        if self._timer is None:
-            self._timer = loop.call_later(LONGEST_WAIT, self._submit)
-        self._watch()
-        return await future
-
-    def _watch(self) -> None:
-        if self._ready and not self._watching:
-            self._watching = True
-            asyncio.get_running_loop().call_soon(self._turn, len(self._ready), 0)
-
-    def _turn(self, ready_before: int, quiet: int) -> None:
-        ready = len(self._ready)
-        quiet = quiet + 1 if ready == ready_before else 0
-        if quiet < QUIET_TURNS:
-            asyncio.get_running_loop().call_soon(self._turn, ready, quiet)
-            return
-        self._watching = False
-        if not self._busy:  # otherwise they are submitted when the ledger is done
-            self._submit()
-
-    def _submit(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        group = self._ready
-        self._ready = []
-        if group:
-            self._busy += 1
-            job = asyncio.get_running_loop().create_task(self._answer(group))
-            self._jobs.add(job)  # the event loop itself holds no strong reference
-            job.add_done_callback(self._jobs.discard)
-
-    async def _answer(self, group: list[Waiting]) -> None:
-        groups = [group]
-        try:
-            while groups:
-                group = groups.pop()
-                questions = [question for asked, _ in group for question in asked]
-                try:
-                    answers = iter(await self.ledger.decide_async(questions))
-                except Exception as error:  # noqa: BLE001 - whoever waits must be told
-                    # one by one, so that nobody suffers for another
-                    if len(group) > 1 and not isinstance(error, DatabaseAway):
-                        groups += [[one] for one in reversed(group)]
-                        continue
-                    for _, future in group:
-                        if not future.done():
-                            future.set_exception(error)
-                    continue
-                for asked, future in group:
-                    part = list(itertools.islice(answers, len(asked)))
-                    if not future.done():  # the client may have gone
-                        future.set_result(part)
-        finally:
-            for _, future in itertools.chain(group, *groups):
-                future.cancel()  # nobody is left waiting, however this ended
-            self._busy -= 1
-            self._watch()
-
-
 class Decider:
     """Decides about the applications of every product, and switches what is active.
 
@@ -297,7 +202,6 @@ class Decider:
         self.refresh_limit = refresh_limit
         self.products = {product.name: product for product in products}
         self._active: dict[str, ActivePolicy] = {}
-        self._commits = GroupCommit(ledger)
         self._basis = Basis(-1, -1)
         self._looked = -math.inf
         self._looking = threading.Lock()
@@ -468,7 +372,7 @@ class Decider:
 
     async def decide(
         self,
-        asked: Sequence[AnyDecisionRequest],
+        asked: Sequence[DecisionRequest],
         still_allowed: Callable[[], None] = lambda: None,
     ) -> list[Answer | EvenhandError]:
         """An answer or a refusal for each application, in their order.
@@ -512,13 +416,13 @@ class Decider:
         self, prepared: list[DrawRequest | EvenhandError]
     ) -> list[Answer | EvenhandError]:
         sound = [one for one in prepared if not isinstance(one, EvenhandError)]
-        found = await self._commits.decide(sound) if sound else []
+        found = await self.ledger.decide_async(sound) if sound else []
         if len(sound) == len(prepared):
             return list(found)
         answers = iter(found)
         return [one if isinstance(one, EvenhandError) else next(answers) for one in prepared]
 
-    def prepare(self, asked: Sequence[AnyDecisionRequest]) -> list[DrawRequest | EvenhandError]:
+    def prepare(self, asked: Sequence[DecisionRequest]) -> list[DrawRequest | EvenhandError]:
         """Each application with its terms, or why it is refused.
 
         The policy of a product is asked once about all people of the batch; the probability of
@@ -584,17 +488,7 @@ def _terms(active: ActivePolicy, chance: float, paused: float, basis: Basis) -> 
     return Terms(policy.id, chance, weight, policy.epoch, mode, basis, gate)
 
 
-def _application(product: Product, asked: AnyDecisionRequest) -> Application:
-    if (
-        type(asked) is FastDecisionRequest  # `is_valid`, so its names and numbers have been checked
-        and product.schema is None
-        and product.group_use != "decide"
-        and not product.prices_per_person
-        and len(asked.features) == len(product.features)
-    ):
-        return Application.unchecked(
-            asked.key, asked.person, product.name, asked.features, asked.group
-        )
+def _application(product: Product, asked: DecisionRequest) -> Application:
     if product.group_use == "decide" and asked.group not in (product.groups or ()):
         raise Invalid(
             "group is missing or none of the product's groups, but this product decides by group.",
@@ -614,7 +508,9 @@ def _application(product: Product, asked: AnyDecisionRequest) -> Application:
             hint="raise it in the settings.",
         )
     priced = None if prices is None else (prices.false_accept, prices.false_reject)
-    return Application(asked.key, asked.person, asked.product, features, asked.group, priced)
+    return Application.unchecked(  # `DecisionRequest` has checked names, groups and prices
+        asked.key, asked.person, product.name, features, asked.group, priced
+    )
 
 
 _NUMBERS = frozenset({int, float})

@@ -426,8 +426,8 @@ def _revoked(key: Key, by: str) -> KeyChange:
 
 @dataclass
 class RateLimiter:
-    """Token buckets: each name has `rate` requests a second, and `burst` at once. Beyond `most`
-    names the one that was seen least recently is forgotten.
+    """Token buckets: each name has `rate` requests (or bytes) a second, and `burst` at once. Beyond
+    `most` names the one that was seen least recently is forgotten.
     """
 
     rate: float
@@ -436,13 +436,13 @@ class RateLimiter:
     most: int = 10_000
     _levels: "OrderedDict[str, tuple[float, float]]" = field(default_factory=OrderedDict)
 
-    def take(self, name: str) -> float:
+    def take(self, name: str, amount: float = 1.0) -> float:
         """0 if the request is within the limit, else the seconds to wait."""
         now = self.clock()
         level, seen = self._levels.pop(name, (self.burst, now))
         level = min(self.burst, level + (now - seen) * self.rate)
-        wait = 0.0 if level >= 1.0 else (1.0 - level) / self.rate
-        self._levels[name] = (level - 1.0 if wait == 0.0 else level, now)
+        wait = 0.0 if level >= amount else (amount - level) / self.rate
+        self._levels[name] = (level - amount if wait == 0.0 else level, now)
         if len(self._levels) > self.most:
             self._levels.popitem(last=False)
         return wait
@@ -474,12 +474,7 @@ class KeyGuard:
         limiter = self.by_address if key is None else self.by_key
         wait = limiter.take(self.client(scope) if key is None else key.id)
         if wait > 0:
-            raise ProblemError(
-                "too-many",
-                f"more than {limiter.rate:g} requests a second.",
-                hint="wait, or send batches.",
-                headers={"Retry-After": str(max(1, round(wait)))},
-            )
+            raise too_many(f"more than {limiter.rate:g} requests a second.", wait)
         if key is None and token.startswith(PREFIX):  # another replica may have made it
             await self.current()
             key = self.keys.find(token)
@@ -491,6 +486,16 @@ class KeyGuard:
         """401 if the key has been revoked, as far as is known here."""
         if self.keys.by_digest(key.sha256) is None:
             raise _unauthorised()
+
+
+def too_many(detail: str, wait: float) -> ProblemError:
+    """429, with the seconds to wait."""
+    return ProblemError(
+        "too-many",
+        detail,
+        hint="wait, or send batches.",
+        headers={"Retry-After": str(max(1, round(wait)))},
+    )
 
 
 def _unauthorised() -> ProblemError:

@@ -2,7 +2,6 @@
 repeated only where it can be neither a secret nor a group.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
+from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
 from evenhand_service.ledger import (
@@ -47,7 +47,8 @@ PROBLEMS = {
     "unauthorised": (401, "A valid API key is needed"),
     "forbidden": (403, "The key lacks a scope"),
     "too-large": (413, "The body is too large"),
-    "too-deep": (422, "The body is nested too deeply"),
+    "too-many-members": (422, "The body has too many members"),
+    "media-type": (415, "The body must be JSON"),
     "too-slow": (408, "The request came too slowly"),
     "too-many": (429, "Too many requests"),
     "wrong-host": (421, "The service does not answer for this host"),
@@ -75,6 +76,8 @@ KINDS: Mapping[type[EvenhandError], str] = {
 """The kind of each refusal; the first class that fits holds."""
 SHOWN_FIELDS = ("label", "accept", "action", "scopes", "epoch", "product")
 """Fields whose value may be repeated: none of them can hold a secret or a group."""
+MOST_ERRORS = 20
+"""Fields of a body that a refusal names."""
 LONGEST_SHOWN = 60
 """Characters of a value or of the name of a field that are repeated."""
 
@@ -101,10 +104,17 @@ class ProblemError(Exception):
         self.document = problem(kind, detail, hint=hint, **more)
         self.headers = headers
 
+    @classmethod
+    def of(cls, document: Json) -> "ProblemError":
+        """Of a problem document."""
+        made = cls("invalid", document["detail"], hint="")
+        made.document = document
+        return made
+
 
 def problem_response(document: Json, headers: Mapping[str, str] | None = None) -> Response:
     """A problem document as a response."""
-    content = json.dumps(document, ensure_ascii=True).encode()
+    content = canonical(document).encode()
     return Response(content, document["status"], headers, "application/problem+json")
 
 
@@ -161,7 +171,11 @@ def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
 
     requirements: dict[str, list[str]] = {}
     values: dict[str, object] = {}
+    unread = len(errors)
     for error in errors:
+        if len(requirements) > MOST_ERRORS:
+            break  # nobody reads so many, and an enemy sends more
+        unread -= 1
         parts = [str(part) for part in error["loc"] if part not in ("body", "query", "path")]
         place = [part for part in parts if not _INNER.match(part)]
         if error["type"] == "extra_forbidden" and parts and _INNER.match(parts[-1]):
@@ -178,30 +192,35 @@ def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
             and isinstance(value, str | int | float | bool)
             and len(str(value)) <= LONGEST_SHOWN
         ):
-            values[field] = value if isinstance(value, int) else printable(str(value))
+            whole = isinstance(value, int) and abs(value) <= 2**53
+            values[field] = value if whole else printable(str(value))
     refused: list[Json] = [
         {"field": field, "requirement": " or ".join(dict.fromkeys(said))}
         | ({"value": values[field]} if field in values else {})
-        for field, said in list(requirements.items())[:20]
+        for field, said in list(requirements.items())[:MOST_ERRORS]
     ]
     first = refused[0]
     detail = f"{first['field']}: {first['requirement']}."
     others = len(requirements) - 1
     if others:
-        detail += f" (and {others} more)"
+        detail += f" (and {others} {'or more' if unread else 'more'})"
     hint = "GET /openapi.json describes every field."
     return problem("invalid", detail, hint=hint, **first, errors=refused)
+
+
+def error_response(error: ProblemError | EvenhandError) -> Response:
+    """The answer to a request that was refused."""
+    if isinstance(error, ProblemError):
+        return problem_response(error.document, error.headers)
+    headers = {"WWW-Authenticate": "Bearer"} if isinstance(error, KeyRevoked) else {}
+    return problem_response(refusal_problem(error), headers)
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
     """The answer to a request that raised; nobody is told what broke inside."""
     match error:
-        case ProblemError():
-            return problem_response(error.document, error.headers)
-        case KeyRevoked():
-            return problem_response(refusal_problem(error), {"WWW-Authenticate": "Bearer"})
-        case EvenhandError():
-            return problem_response(refusal_problem(error))
+        case ProblemError() | EvenhandError():
+            return error_response(error)
         case RequestValidationError():
             return problem_response(validation_problem(error.errors()))
         case HTTPException():

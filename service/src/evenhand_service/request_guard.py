@@ -1,25 +1,27 @@
-"""What is checked of every request, in this order: the host, the key, the size of the body; and for
-whoever has a key the depth of its nesting. Nothing before the key looks into the body, and nothing
-here costs more than linear time. Every answer gets the security headers.
+"""What is checked of every request, in this order: the host, the key and how often it comes, the
+size of the body and the bytes of its key. Nothing here looks into the body; bodies.py does, after
+all this. Every answer gets the security headers.
 """
 
 import os
 import re
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import unquote
 
-import numpy as np
 from fastapi import Depends, Request
 from starlette import types
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Send
 
+from evenhand.errors import EvenhandError
 from evenhand_service import schemas
-from evenhand_service.keys import Key, Scope, require_scope
-from evenhand_service.problems import ProblemError, problem, problem_response
+from evenhand_service.bodies import require_json
+from evenhand_service.keys import Key, Scope, require_scope, too_many
+from evenhand_service.problems import ProblemError, error_response, problem, problem_response
 from evenhand_service.state import LOG, Service
 from evenhand_service.threads import Found, Given
 
@@ -42,16 +44,14 @@ SECURITY_HEADERS = (
 )
 ONCE = (b"host", b"authorization")
 """Headers that a request may have once (RFC 9112, 3.2; RFC 9110, 11.6.2)."""
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.S)
-"""A string, or one that is not closed, to the end: so a quote is never looked at twice."""
-
-
-def nesting_depth(body: bytes) -> int:
-    """How deeply arrays and objects are nested; brackets inside of strings do not count."""
-    marks = np.frombuffer(_STRING.sub(b"", body), dtype=np.uint8)
-    opened = (marks == ord("[")) | (marks == ord("{"))
-    closed = (marks == ord("]")) | (marks == ord("}"))
-    return int(np.cumsum(opened.astype(np.int32) - closed.astype(np.int32)).max(initial=0))
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
+"""A name or an address, and perhaps a port (RFC 9110, 7.2): nothing of which two readers could take
+different parts for the name.
+"""
+PROBE = 0.1
+"""What a probe costs of the requests that an address may send where no key is needed. It is
+answered from memory; and a machine that cannot ask whether the service lives would restart it.
+"""
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Caller:
         return {"by": self.by, "note": ": ".join(parts)}
 
 
-QuickRoutes = Mapping[tuple[str, str], Callable[[Caller, bytes], Awaitable[Response | None]]]
-"""By method and path: routes that may answer without FastAPI."""
+QuickRoutes = Mapping[tuple[str, str], Callable[[Caller, bytes], Awaitable[Response]]]
+"""By method and path: routes that answer without FastAPI."""
 
 
 class _Exchange:
@@ -145,7 +145,6 @@ class RequestGuard:
         self.hosts = hosts
         self.quick = quick or {}
         self.max_body = service.settings.max_body
-        self.max_depth = service.settings.max_depth
 
     async def __call__(self, scope: types.Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -158,20 +157,23 @@ class RequestGuard:
             self._require_host(scope, headers)
             _keep_parts_whole(scope)
             most = await self._require_key(scope, headers)
+            self._require_few_bytes(scope, _announced(headers))
             exchange.body = body = await _body(headers, receive, most)
             if body is None:
                 return  # the client has gone
-            response = await self._quick_answer(scope, headers, body)
-            if response is None:
-                if len(body) > self.max_depth and nesting_depth(body) > self.max_depth:
-                    deep = f"the body is nested deeper than {self.max_depth} levels."
-                    raise ProblemError("too-deep", deep, hint="send plain objects.")
+            if b"content-length" not in headers:
+                self._require_few_bytes(scope, len(body))
+            route = self.quick.get((scope["method"], scope["path"]))
+            if route is None:
                 await self.app(scope, exchange.receive, exchange.send)
             else:
+                require_json(headers.get(b"content-type", b"").decode("latin-1"))
+                key: Key = scope["evenhand.key"]
+                scope["evenhand.route"] = scope["path"]
+                response = await route(Caller(self.service, key), body)
                 await response(scope, receive, exchange.send)
-        except ProblemError as refused:
-            response = problem_response(refused.document, refused.headers)
-            await response(scope, receive, exchange.send)
+        except (ProblemError, EvenhandError) as refused:
+            await error_response(refused)(scope, receive, exchange.send)
         # a traceback in the log could quote the request
         except Exception as error:  # noqa: BLE001
             LOG.error("request %s failed with %s", exchange.id, type(error).__name__)
@@ -185,22 +187,6 @@ class RequestGuard:
                 told = self.service.people_of_proxy.client(scope)
                 log = self.service.request_log.request
                 log(exchange.id, scope, exchange.status, seconds, told)
-
-    async def _quick_answer(
-        self, scope: types.Scope, headers: Mapping[bytes, bytes], body: bytes
-    ) -> Response | None:
-        """The answer of a route that is asked most; None if it is not one, or if what was sent is
-        not plainly sound: then the usual way says what is wrong with it.
-        """
-        route = self.quick.get((scope["method"], scope["path"]))
-        plain = headers.get(b"content-type", b"").startswith(b"application/json")
-        if route is None or not plain:
-            return None
-        key: Key = scope["evenhand.key"]
-        response = await route(Caller(self.service, key), body)
-        if response is not None:
-            scope["evenhand.route"] = scope["path"]
-        return response
 
     def _require_host(self, scope: types.Scope, headers: Mapping[bytes, bytes]) -> None:
         """One host, which is this service, and at most one key: who sees the first of two may not
@@ -222,9 +208,14 @@ class RequestGuard:
                 "the request has no header 'host'.",
                 hint="name the service as allowed_hosts of its settings does.",
             )
-        host = headers.get(b"host", b"").decode("latin-1")
-        name = host if host.endswith("]") else host.rsplit(":", 1)[0]
-        if "*" not in self.hosts and name.lower() not in self.hosts:
+        if headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            raise ProblemError(
+                "bad-request",
+                "the body is encoded in another way than in chunks.",
+                hint="send it as it is, with a Content-Length.",
+            )
+        host = _HOST.fullmatch(headers.get(b"host", b"").decode("latin-1").lower())
+        if host is None or not self.hosts & {"*", host[1]}:
             raise ProblemError(
                 "wrong-host",
                 "the Host header does not name this service.",
@@ -235,6 +226,7 @@ class RequestGuard:
         """The bytes that the body may have; the key of the caller is left in the scope."""
         path: str = scope["path"]
         if path in PUBLIC or path == "/dashboard" or path.startswith("/dashboard/"):
+            self._require_seldom(scope)
             return MOST_PUBLIC_BODY
         authorization = headers.get(b"authorization", b"").decode("latin-1")
         try:
@@ -248,6 +240,25 @@ class RequestGuard:
         scope["evenhand.key"] = key
         return self.max_body
 
+    def _require_seldom(self, scope: types.Scope) -> None:
+        """429 if an address asks too often where no key is needed."""
+        public = self.service.public
+        cost = PROBE if scope["path"].startswith("/health") else 1.0
+        wait = public.take(self.service.people_of_proxy.client(scope), cost)
+        if wait > 0:
+            raise too_many(f"more than {public.rate:g} requests a second without a key.", wait)
+
+    def _require_few_bytes(self, scope: types.Scope, size: int) -> None:
+        """429 if a key sends more bytes than it may; before they are read, where it says how many
+        there are.
+        """
+        key: Key | None = scope.get("evenhand.key")
+        if key is not None and 0 < size <= self.max_body:  # more is refused anyway
+            allowed = self.service.bytes_of_key
+            wait = allowed.take(key.id, size)
+            if wait > 0:
+                raise too_many(f"more than {allowed.rate:,.0f} bytes a second of one key.", wait)
+
 
 def _keep_parts_whole(scope: types.Scope) -> None:
     """A "/" that came encoded belongs to a part of the path, such as the key of an application: it
@@ -259,10 +270,15 @@ def _keep_parts_whole(scope: types.Scope) -> None:
         scope["path"] = "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
 
+def _announced(headers: Mapping[bytes, bytes]) -> int:
+    """The bytes that the body is said to have; 0 if nothing is said, too many of what is none."""
+    told = headers.get(b"content-length", b"0")
+    return int(told) if told.isdigit() and len(told) < 16 else sys.maxsize
+
+
 async def _body(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> bytes | None:
     """The body, of at most so many bytes; None if the client has gone."""
-    announced = headers.get(b"content-length", b"0")
-    if announced.isdigit() and len(announced) < 16 and int(announced) <= most:
+    if _announced(headers) <= most:
         message = await receive()
         content: bytes = message.get("body", b"")
         parts = [content]

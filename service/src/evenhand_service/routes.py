@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import partial
 
 from fastapi import APIRouter, Request, Response
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 
 from evenhand import plan
 from evenhand.canonical import canonical
@@ -19,8 +19,25 @@ from evenhand.fairness.rates import as_rates
 from evenhand.words import Prices
 from evenhand_service import schemas
 from evenhand_service.audit_pack import policies_json
+from evenhand_service.bodies import (
+    TakesConfirmation,
+    TakesDecision,
+    TakesDecisions,
+    TakesErasure,
+    TakesGroup,
+    TakesKeyRotation,
+    TakesNewKey,
+    TakesOperation,
+    TakesOutcome,
+    TakesOutcomes,
+    TakesOverride,
+    TakesQuestion,
+    TakesSettlement,
+    parsed_in_turn,
+)
 from evenhand_service.decider import Action, ActivePolicy
 from evenhand_service.explanations import AS_DRAWN, explain
+from evenhand_service.keys import require_scope
 from evenhand_service.ledger import (
     GroupReport,
     Label,
@@ -63,7 +80,18 @@ def refuses(*statuses: int) -> dict[int | str, Json]:
     }
 
 
-ROUTER = APIRouter(responses=refuses(400, 401, 403, 405, 408, 413, 421, 422, 429, 503))
+class CanonicalResponse(JSONResponse):
+    """What a route returns, as canonical JSON: one writer for all that leaves the service."""
+
+    def render(self, content: object) -> bytes:
+        """The text, in UTF-8."""
+        return canonical(content).encode()
+
+
+ROUTER = APIRouter(
+    responses=refuses(400, 401, 403, 405, 408, 413, 415, 421, 422, 429, 503),
+    default_response_class=CanonicalResponse,
+)
 
 # deciding
 
@@ -74,7 +102,7 @@ ROUTER = APIRouter(responses=refuses(400, 401, 403, 405, 408, 413, 421, 422, 429
     response_model=schemas.DecisionResponse,
     responses=refuses(404, 409, 410),
 )
-async def decide(body: schemas.DecisionRequest, caller: MayDecide) -> Response:
+async def decide(caller: MayDecide, body: TakesDecision) -> Response:
     """Decide about one application.
 
     Repeating it gives the same bytes, for ever; the same key with another body is a conflict.
@@ -83,7 +111,7 @@ async def decide(body: schemas.DecisionRequest, caller: MayDecide) -> Response:
 
 
 @ROUTER.post("/v1/decisions/batch", tags=["deciding"], response_model=schemas.DecisionBatchResponse)
-async def decide_many(body: schemas.DecisionBatch, caller: MayDecide) -> Response:
+async def decide_many(caller: MayDecide, body: TakesDecisions) -> Response:
     """Decide about up to 1,000 in one transaction: answers and problems, in the order of the
     request.
     """
@@ -91,7 +119,7 @@ async def decide_many(body: schemas.DecisionBatch, caller: MayDecide) -> Respons
 
 
 async def _decided(
-    caller: Caller, asked: Sequence[schemas.AnyDecisionRequest], *, many: bool = False
+    caller: Caller, asked: Sequence[schemas.DecisionRequest], *, many: bool = False
 ) -> Response:
     began = time.perf_counter()
     metrics = caller.service.metrics
@@ -121,22 +149,27 @@ async def _decided(
     return Response(answer.body, media_type=JSON, headers=replayed)
 
 
-async def _decide_quickly(caller: Caller, body: bytes, *, many: bool = False) -> Response | None:
-    """`decide` or `decide_many` without FastAPI and pydantic, for what is plainly sound."""
-    asked = schemas.read_fast(body, many=many)
-    if asked is None or "decide" not in caller.key.scopes:
-        return None
-    try:
-        return await _decided(caller, asked, many=many)
-    except EvenhandError as refusal:
-        return problem_response(refusal_problem(refusal))
+async def _decide_quickly(caller: Caller, body: bytes) -> Response:
+    """`decide`, without FastAPI."""
+    require_scope(caller.key, "decide")
+    turn = caller.service.large_bodies
+    return await _decided(caller, [await parsed_in_turn(schemas.DecisionRequest, body, turn)])
+
+
+async def _decide_many_quickly(caller: Caller, body: bytes) -> Response:
+    """`decide_many`, without FastAPI."""
+    require_scope(caller.key, "decide")
+    asked = await parsed_in_turn(schemas.DecisionBatch, body, caller.service.large_bodies)
+    return await _decided(caller, asked.decisions, many=True)
 
 
 QUICK: QuickRoutes = {
     ("POST", "/v1/decisions"): _decide_quickly,
-    ("POST", "/v1/decisions/batch"): partial(_decide_quickly, many=True),
+    ("POST", "/v1/decisions/batch"): _decide_many_quickly,
 }
-"""The routes that are asked most, answered before FastAPI if the body is plainly sound."""
+"""The routes that are asked most, answered before FastAPI, whose routing and dependencies take half
+of the time of a single decision. They do what the routes do: the same model, parser and scope.
+"""
 
 
 @ROUTER.get(
@@ -155,14 +188,14 @@ async def stored(key: schemas.PathText, caller: MayDecide) -> Response:
 
 
 @ROUTER.post("/v1/outcomes", tags=["outcomes"], responses=refuses(404, 409, 410))
-async def report_outcome(body: schemas.OutcomeReport, caller: MayObserve) -> Response:
+async def report_outcome(caller: MayObserve, body: TakesOutcome) -> Response:
     """The outcome of an accepted person. Idempotent; a contradicting one is kept and marked
     disputed; one for a rejected person is refused (409) and quarantined."""
     return await _reported(caller, body.key, Label(body.label))
 
 
 @ROUTER.post("/v1/outcomes/batch", tags=["outcomes"])
-async def report_outcomes(body: schemas.OutcomeBatch, caller: MayObserve) -> Json:
+async def report_outcomes(caller: MayObserve, body: TakesOutcomes) -> Json:
     """Up to 1,000 outcomes in one transaction: results and problems, in the order of the request.
     """  # fmt: skip
     reports = [(one.key, Label(one.label)) for one in body.outcomes]
@@ -170,7 +203,7 @@ async def report_outcomes(body: schemas.OutcomeBatch, caller: MayObserve) -> Jso
 
 
 @ROUTER.post("/v1/overrides", tags=["outcomes"], responses=refuses(404, 409, 410))
-async def override(body: schemas.OverrideReport, caller: MayOverride) -> Response:
+async def override(caller: MayOverride, body: TakesOverride) -> Response:
     """A human decided. The decision stays in the certificate as it was drawn, and counts at its
     worst where its label is lost; the claim is about the policy as drawn. An override that agrees
     with the draw is on record and changes nothing."""
@@ -178,13 +211,13 @@ async def override(body: schemas.OverrideReport, caller: MayOverride) -> Respons
 
 
 @ROUTER.post("/v1/groups", tags=["outcomes"], responses=refuses(404, 409, 410))
-async def tell_group(body: schemas.GroupBody, caller: MayObserve) -> Response:
+async def tell_group(caller: MayObserve, body: TakesGroup) -> Response:
     """A group that became known after the decision, of accepted and rejected people alike."""
     return await _reported(caller, body.key, GroupReport(body.group))
 
 
 @ROUTER.post("/v1/settlements", tags=["outcomes"], responses=refuses(404, 409, 410))
-async def settle(body: schemas.SettlementReport, caller: MayAdmin) -> Response:
+async def settle(caller: MayAdmin, body: TakesSettlement) -> Response:
     """Which of two disputed labels holds; 409 where no two labels contradict each other."""
     await caller.require_second("settlement", key=body.key, label=body.label)
     return await _reported(caller, body.key, Settlement(body.label, **caller.signed(body)))
@@ -357,7 +390,7 @@ async def status(product: schemas.ProductName, caller: MayAudit) -> Json:
 
 
 @ROUTER.post("/v1/plan", tags=["looking"], responses=refuses(404))
-async def launch_plan(body: schemas.LaunchQuestion, caller: MayAudit) -> Json:
+async def launch_plan(caller: MayAudit, body: TakesQuestion) -> Json:
     """What a launch under the product's promise is expected to cost and to bring; simulated, so it
     takes seconds. One is simulated at a time; who asks for many at once is told to wait (429).
     """
@@ -426,7 +459,7 @@ def _add_switch(action: Action) -> None:
         tags=["operating"],
         responses=refuses(404, 409),
     )
-    async def switch(body: schemas.Operation, caller: MayAdmin) -> Json:
+    async def switch(caller: MayAdmin, body: TakesOperation) -> Json:
         decider = caller.service.decider
         product = decider.product(body.product)
         if action in ("kill", "rollback"):
@@ -443,7 +476,7 @@ for _action in SWITCHES:
 
 
 @ROUTER.post("/v1/train", tags=["operating"], responses=refuses(404, 409))
-async def train(body: schemas.Operation, caller: MayAdmin) -> Json:
+async def train(caller: MayAdmin, body: TakesOperation) -> Json:
     """Close the epoch now, train, certify and publish."""
     service = caller.service
     product = service.decider.product(body.product)
@@ -462,7 +495,7 @@ def _active_json(active: ActivePolicy) -> Json:
 
 
 @ROUTER.post("/v1/erasures", tags=["operating"], responses=refuses(404, 409))
-async def erase(body: schemas.Erasure, caller: MayAdmin) -> Json:
+async def erase(caller: MayAdmin, body: TakesErasure) -> Json:
     """Forget a person; the keys of their applications are Gone from then on."""
     service = caller.service
     await caller.require_second("erasure", person=body.person)
@@ -472,7 +505,7 @@ async def erase(body: schemas.Erasure, caller: MayAdmin) -> Json:
 
 
 @ROUTER.post("/v1/gap", tags=["operating"], responses=refuses(404, 409))
-async def confirm_gap(body: schemas.Confirmation, caller: MayAdmin) -> Json:
+async def confirm_gap(caller: MayAdmin, body: TakesConfirmation) -> Json:
     """After a restore: what may be missing has been looked into; draw again."""
     signed = caller.signed(body)
     await caller.operate(caller.service.ledger.confirm_gap, **signed)
@@ -480,7 +513,7 @@ async def confirm_gap(body: schemas.Confirmation, caller: MayAdmin) -> Json:
 
 
 @ROUTER.post("/v1/keys", status_code=201, tags=["operating"])
-async def new_key(body: schemas.NewKey, caller: MayAdmin) -> Json:
+async def new_key(caller: MayAdmin, body: TakesNewKey) -> Json:
     """A new key. The token is shown here and never again."""
     keys = caller.service.keys
     token = await caller.operate(keys.add, body.scopes, body.name, caller.by, body.days)
@@ -490,7 +523,7 @@ async def new_key(body: schemas.NewKey, caller: MayAdmin) -> Json:
 @ROUTER.post(
     "/v1/keys/{key_id}/rotate", status_code=201, tags=["operating"], responses=refuses(404)
 )
-async def rotate_key(key_id: schemas.PathText, body: schemas.KeyRotation, caller: MayAdmin) -> Json:
+async def rotate_key(key_id: schemas.PathText, caller: MayAdmin, body: TakesKeyRotation) -> Json:
     """The successor of a key, with its name and scopes; the old one goes on for a while. The token
     is shown here and never again."""
     rotate = caller.service.keys.rotate

@@ -2,15 +2,15 @@
 ledger.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import unquote
 
-import msgspec
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     PlainValidator,
     WithJsonSchema,
@@ -20,6 +20,10 @@ from evenhand_service.ledger.decision_draw import NAMED, PRINTABLE, is_name, is_
 
 MOST = 1000
 """Items in a batch."""
+MOST_MEMBERS = 20_000
+"""Members of a batch: 1,000 people with all fields and 12 features by name. Who has more features
+sends them as a list, which has none, or smaller batches.
+"""
 
 
 def _printable(text: str) -> str:
@@ -96,30 +100,40 @@ LONGEST_TEXT = 10_000
 """Characters of a text among the features; the schema of a product may allow less."""
 
 
+_NUMBERS = frozenset({int, float})
+
+
 def _features(given: object) -> object:
     """Numbers, truth values, texts and nulls; a refusal names the feature."""
-    if isinstance(given, list):
-        named = [(f"number {place + 1} of features", value) for place, value in enumerate(given)]
-    elif isinstance(given, dict):
-        named = [(f"feature {name!r}", value) for name, value in given.items()]
+    if isinstance(given, dict):
         for name in given:
             if not 1 <= len(name) <= 200 or not is_printable(name):
                 raise ValueError("a feature's name must be printable text of 1 to 200 characters")
-    else:
+    elif not isinstance(given, list):
         raise ValueError("must be a list of values, or an object of values by name")
-    if not 1 <= len(named) <= 1000:
+    if not 1 <= len(given) <= 1000:
         raise ValueError("must hold 1 to 1,000 values")
-    for name, value in named:
-        if isinstance(value, bool) or value is None:
-            continue
-        if isinstance(value, str):
-            if len(value) > LONGEST_TEXT:
-                raise ValueError(f"{name} has {len(value)} characters: at most {LONGEST_TEXT}")
-        elif not isinstance(value, int | float):
-            raise ValueError(f"{name} must be a number, true, false, a text or null")
-        elif not -1e300 <= value <= 1e300:  # NaN is refused too
-            raise ValueError(f"{name} must be a finite number between -1e300 and 1e300")
+    for place, value in given.items() if isinstance(given, dict) else enumerate(given):
+        wrong = _wrong_with(value)
+        if wrong is not None:
+            named = isinstance(place, str)
+            which = f"feature {place!r}" if named else f"number {place + 1} of features"
+            raise ValueError(f"{which} {wrong}")
     return given
+
+
+def _wrong_with(value: object) -> str | None:
+    """Which requirement the value of a feature breaks."""
+    if type(value) in _NUMBERS:
+        sound = -1e300 <= value <= 1e300  # type: ignore[operator]  # so NaN is refused too
+        return None if sound else "must be a finite number between -1e300 and 1e300"
+    if isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            return f"has {len(value)} characters: at most {LONGEST_TEXT}"
+        return None
+    if value is None or isinstance(value, bool):
+        return None
+    return "must be a number, true, false, a text or null"
 
 
 _VALUE = {
@@ -155,6 +169,16 @@ class Body(BaseModel):
     """Unknown fields are refused; nothing is guessed from a value of another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    most_members: ClassVar[int] = 100
+    """Members that the text of such a body may have, those of inner objects among them."""
+
+    @property
+    def members(self) -> int:
+        """How many members its text has, if it names none twice."""
+        inner = (getattr(self, name) for name in self.model_fields_set)
+        return len(self.model_fields_set) + sum(
+            len(value) for value in inner if isinstance(value, dict)
+        )
 
 
 class PricesBody(Body):
@@ -170,6 +194,7 @@ class DecisionRequest(Body):
     `key` is yours, unique per application: the same key always gets the same answer.
     """
 
+    most_members: ClassVar[int] = 1100
     key: Name
     person: Name
     product: Name
@@ -177,59 +202,11 @@ class DecisionRequest(Body):
     group: Group | None = None
     prices: PricesBody | None = None
 
-
-def _is_name(text: str) -> bool:
-    return 0 < len(text) <= 200 and is_name(text)
-
-
-class FastDecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """`DecisionRequest` in its usual form (numbers only, no prices), which msgspec reads faster."""
-
-    key: str
-    person: str
-    product: str
-    features: list[float]
-    group: str | bool | int | float | None = None
-    prices: None = None
-
     @property
-    def is_valid(self) -> bool:
-        """Whether it satisfies every requirement of `DecisionRequest`."""
-        group = self.group
-        features = self.features
-        # a whole number is read as it is where a double might not hold it; JSON knows no NaN
-        if not (0 < len(features) <= 1000 and -(2**53) < min(features) <= max(features) < 2**53):
-            return False
-        if isinstance(group, str):
-            if not _is_name(group):
-                return False
-        elif group is not None and not -(2**53) <= group <= 2**53:
-            return False
-        key = self.key
-        person = self.person
-        product = self.product
-        names = f"{key}{person}{product}"
-        if names.isascii() and names.isprintable():  # as they mostly are
-            return 0 < len(key) <= 200 and 0 < len(person) <= 200 and 0 < len(product) <= 200
-        return _is_name(key) and _is_name(person) and _is_name(product)
-
-
-class _FastDecisionBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    decisions: list[FastDecisionRequest]
-
-
-AnyDecisionRequest = DecisionRequest | FastDecisionRequest
-_read_one = msgspec.json.Decoder(FastDecisionRequest).decode
-_read_batch = msgspec.json.Decoder(_FastDecisionBatch).decode
-
-
-def read_fast(body: bytes, *, many: bool = False) -> list[FastDecisionRequest] | None:
-    """One request or many; None without the usual form, or if anything is wrong with them."""
-    try:
-        asked = _read_batch(body).decisions if many else [_read_one(body)]
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return None
-    return asked if 0 < len(asked) <= MOST and all(one.is_valid for one in asked) else None
+    def members(self) -> int:
+        """As of every body."""
+        named = len(self.features) if isinstance(self.features, dict) else 0
+        return len(self.model_fields_set) + named + (0 if self.prices is None else 2)
 
 
 class DecisionResponse(BaseModel):
@@ -269,7 +246,14 @@ class DecisionBatchResponse(BaseModel):
 class DecisionBatch(Body):
     """Up to 1,000 applications, answered in order; a refused one does not stop the others."""
 
-    decisions: Annotated[list[DecisionRequest], Field(min_length=1, max_length=MOST)]
+    most_members: ClassVar[int] = MOST_MEMBERS
+    # the first that is wrong is described, and those after it are not looked at
+    decisions: Annotated[list[DecisionRequest], Field(min_length=1, max_length=MOST), FailFast()]
+
+    @property
+    def members(self) -> int:
+        """As of every body."""
+        return 1 + sum([one.members for one in self.decisions])
 
 
 class OutcomeReport(Body):
@@ -282,7 +266,13 @@ class OutcomeReport(Body):
 class OutcomeBatch(Body):
     """Up to 1,000 outcomes."""
 
-    outcomes: Annotated[list[OutcomeReport], Field(min_length=1, max_length=MOST)]
+    most_members: ClassVar[int] = MOST_MEMBERS
+    outcomes: Annotated[list[OutcomeReport], Field(min_length=1, max_length=MOST), FailFast()]
+
+    @property
+    def members(self) -> int:
+        """As of every body."""
+        return 1 + 2 * len(self.outcomes)
 
 
 class Signed(Body):

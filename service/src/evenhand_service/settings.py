@@ -109,6 +109,7 @@ WAYS_OUT = {
     "keyring": 'a path, such as "keyring.json".',
     "train_every": "seconds between two looks of the trainer, such as 2.",
     "max_body": "bytes, such as 2097152; a batch of 1,000 needs about 200,000.",
+    "bytes_per_second": "bytes of bodies that one key may send in a second, such as 8388608.",
     "name": "a short name, such as loan.",
     "features": 'the names of the features, such as ["score", "income"].',
 }
@@ -475,8 +476,10 @@ class Settings:
     four_eyes : bool
         Whether a kill, a rollback, an erasure and a settlement need two keys: they are done when
         another key sends the same request within an hour.
-    max_body, max_depth : int
-        The bytes of a request body, and how deeply its JSON may be nested.
+    max_body : int
+        The bytes of a request body.
+    bytes_per_second : float
+        The bytes of all bodies of one key; twice as many at once.
     max_connections : int
         Connections at once; beyond them, 503.
     rate, burst : float
@@ -527,7 +530,7 @@ class Settings:
     behind_proxy: bool = False
     four_eyes: bool = False
     max_body: int = 2 * 2**20
-    max_depth: Annotated[int, Field(ge=1)] = 12
+    bytes_per_second: Positive = 8.0 * 2**20
     max_connections: Annotated[int, Field(ge=1)] = 2000
     rate: Positive = 500.0
     burst: Positive = 1000.0

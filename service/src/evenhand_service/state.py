@@ -1,5 +1,6 @@
 """What the routes of one process share."""
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -18,16 +19,16 @@ from evenhand_service.keys import KeyGuard, LedgerKeys, PeopleOfProxy, RateLimit
 from evenhand_service.ledger import LeaseHeld, Ledger, StalePolicy
 from evenhand_service.ledger.outcome_status import KEEP_EVERY
 from evenhand_service.ledger.witness import HeadWitnesses, WitnessRules, witness_of
-from evenhand_service.monitoring import Health, Metrics, RequestLog
+from evenhand_service.monitoring import ROWS_AT_ONCE, Health, Metrics, RequestLog
 from evenhand_service.settings import Product, Settings
 from evenhand_service.threads import Threads
 from evenhand_service.trainer import Trainer
 
 LOG = logging.getLogger("evenhand_service")
+PUBLIC_RATE = 100.0
+"""Requests a second of one address to paths that need no key."""
 SMALLEST_GROUP = 10
 """People that a group must have to be shown."""
-ROWS_AT_ONCE = 20_000
-"""Rows that one refresh reads at most."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,11 @@ class Service:
             self.decider.current,
             self.people_of_proxy.client,
         )
+        self.bytes_of_key = RateLimiter(
+            settings.bytes_per_second, max(2 * settings.bytes_per_second, settings.max_body)
+        )
+        self.public = RateLimiter(PUBLIC_RATE, 2 * PUBLIC_RATE)
+        self.large_bodies = asyncio.Lock()
         self.sessions = Sessions(keys, ledger)
         # apart from the pool in which the decider keeps up, so that none of them can take it all:
         # simulating, training when asked to, looking at the past, reports, and the switches
@@ -192,6 +198,13 @@ class Service:
         for trainer in self.trainers.values():
             with contextlib.suppress(Exception):
                 trainer.release()
+
+    def count(self, product: Product) -> None:
+        """Count what was decided and reported since the last look, a part of it if it is much: so
+        whoever looks later finds it counted.
+        """
+        self.counts[product.name].refresh()
+        self.ledger.counts(product.name, ROWS_AT_ONCE)
 
     def train(self, product: Product) -> None:
         """Close the epoch if it is due, and decide by what was published, here or elsewhere."""

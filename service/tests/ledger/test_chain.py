@@ -1,5 +1,6 @@
 """The rows of the chain, group commit, and what happens when the disk says no."""
 
+import asyncio
 import json
 import logging
 import shutil
@@ -45,6 +46,70 @@ def _waiting_job(gate):
     from evenhand_service.ledger.chain import Job
 
     return Job(work=lambda transaction: gate.wait(PATIENCE))
+
+
+def shared_commits(ledger, policy, monkeypatch, crowd, visits):
+    """How many jobs each commit had, when `crowd` have shared one and then one job comes, during
+    whose quiet moments `visits` others come, one in each.
+    """
+    groups, comers = [], iter(range(100, 100 + visits))
+    attempt, gate = ledger._writer._attempt, threading.Event()
+
+    def counted(jobs):
+        groups.append(len(jobs))
+        attempt(jobs)
+
+    def nobody_sleeps(seconds):
+        number = next(comers, None)
+        if number is not None:
+            waiting.append(ledger.submit([(person(number), Terms(policy, 0.5))]))
+
+    monkeypatch.setattr(ledger._writer, "_attempt", counted)
+    monkeypatch.setattr("evenhand_service.ledger.chain.sleep", nobody_sleeps)
+    held = ledger._writer.submit(_waiting_job(gate)).future
+    waiting = [ledger.submit([(person(n), Terms(policy, 0.5))]) for n in range(crowd)]
+    gate.set()
+    for future in (held, *waiting):
+        future.result()
+    groups.clear()
+    ledger.decide(person(99), Terms(policy, 0.5))
+    for future in waiting:
+        future.result()
+    return groups
+
+
+def test_where_several_shared_the_last_commit_the_first_waits_for_the_others(
+    ledger, policy, monkeypatch
+):
+    assert shared_commits(ledger, policy, monkeypatch, crowd=5, visits=7) == [8]
+
+
+def test_those_who_never_stop_coming_are_not_waited_for(ledger, policy, monkeypatch):
+    slept = []
+    monkeypatch.setattr("evenhand_service.ledger.chain.LONGEST_LINGER", -1.0)
+    monkeypatch.setattr("evenhand_service.ledger.chain.sleep", slept.append)
+    ledger._writer._shared = 9
+    ledger.decide(person(1), Terms(policy, 0.5))
+    assert slept == []
+
+
+def test_somebody_who_comes_alone_is_not_kept_waiting(ledger, policy, monkeypatch):
+    slept = []
+    monkeypatch.setattr("evenhand_service.ledger.chain.sleep", slept.append)
+    for number in range(3):
+        ledger.decide(person(number), Terms(policy, 0.5))
+    assert slept == []
+
+
+def test_a_client_who_leaves_takes_nobody_along(ledger, policy):
+    async def story():
+        gone = asyncio.ensure_future(ledger.decide_async([(person(1), Terms(policy, 0.5))]))
+        stays = asyncio.ensure_future(ledger.decide_async([(person(2), Terms(policy, 0.5))]))
+        await asyncio.sleep(0)
+        gone.cancel()
+        return await stays
+
+    assert len(asyncio.run(story())) == 1
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def monsters(quick):
         stop.set()
         watching.join()
     p99, more = 1000 * float(np.quantile(times, 0.99)), max(peak) - before
-    refused = all(status in (413, 422) for status in statuses)
+    refused = all(status in (400, 413, 422, 429) for status in statuses)
     return (
         "refused; < 300 MB more; other clients' p99 < 250 ms",
         f"{len(statuses)} monsters answered {sorted(set(map(str, statuses)))}, {more:.0f} MB more, "

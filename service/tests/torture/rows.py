@@ -61,6 +61,15 @@ from service.tests.torture.replicas import (
     switches,
 )
 from service.tests.torture.replicas import and_mutant as of_three
+from service.tests.torture.requests import (
+    first_look,
+    many_members,
+    narrow_scopes,
+    one_host,
+    one_reading,
+    one_spelling,
+    public_paths,
+)
 from service.tests.torture.speed import beside_an_insert, throughput
 from service.tests.torture.visits import hidden_people, names_and_files, packs, readiness
 
@@ -103,8 +112,15 @@ ROWS = (
     Row("CPU per decision beside a plain insert", beside_an_insert, alone=True),
     Row("restart; full verify", restart_and_verify, alone=True, takes=True),
     Row("looking at a large ledger", looking, alone=True, takes=True),
+    Row("the first look at a large ledger", first_look, alone=True, takes=True),
     Row("service lifetime against the library", service_and_library),
     Row("hostile bodies without a key", hostile_bodies_and_mutants, alone=True),
+    Row("2 MB of members, ten at once", and_mutant(many_members, "uncounted"), alone=True),
+    Row("paths that need no key", and_mutant(public_paths, "rendered"), alone=True),
+    Row("one spelling of a name", and_mutant(one_spelling, "any spelling")),
+    Row("one reading of a body", and_mutant(one_reading, "last wins")),
+    Row("hosts and targets of other names", and_mutant(one_host, "any host")),
+    Row("scopes of overrides, settlements", and_mutant(narrow_scopes, "one scope")),
     Row("upgrades, trailers, doubled headers", and_mutant(strange_messages, "unproxied")),
     Row("floods around a body without a key", and_mutant(floods, "unproxied")),
     Row("silent connections", and_mutant(silent_connections, "unproxied"), long=True),

@@ -24,11 +24,13 @@ import psycopg
 from fastapi import FastAPI
 from pydantic import BaseModel
 from service.tests.ledger.crash import HastyLedger
+from service.tests.torture.lenient import MUTANTS
 from tests.without_clocks import until
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand_service import (
+    bodies,
     create_app,
     decider,
     load_settings,
@@ -137,10 +139,10 @@ def _told(train):
 
 
 class ReadsFirst(RequestGuard):
-    """A mutant: it reads the whole body and counts its depth before it asks for the key."""
+    """A mutant: it reads the whole body and counts its members before it asks for the key."""
 
     def look(self, body):
-        request_guard.nesting_depth(body)
+        bodies.counted(body)
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http" and scope["method"] == "POST":
@@ -179,9 +181,16 @@ class PlainAsked(BaseModel):
     group: str | None = None
 
 
+class PlainBatch(BaseModel):
+    """Many of them, inserted in one transaction."""
+
+    decisions: list[PlainAsked]
+
+
 def plain_app(where):
     """FastAPI, pydantic, one INSERT and one COMMIT that waits for the disk: what deciding is
-    compared with. `where` is a path (SQLite) or a URL (PostgreSQL).
+    compared with; of a batch, one `executemany` and one COMMIT. `where` is a path (SQLite) or a URL
+    (PostgreSQL).
     """
     if "://" in where:
         connection, mark, begin = psycopg.connect(where, autocommit=True), "%s", "BEGIN"
@@ -194,16 +203,23 @@ def plain_app(where):
     text = f"INSERT INTO d VALUES ({mark}, {mark}, {mark})"
     app, one = FastAPI(), threading.Lock()
 
-    def insert(asked):
+    def insert(many):
+        rows = [(asked.key, asked.model_dump_json(), 1) for asked in many]
         with one:
-            connection.execute(begin)
-            connection.execute(text, (asked.key, asked.model_dump_json(), 1))
-            connection.execute("COMMIT")
+            cursor = connection.cursor()
+            cursor.execute(begin)
+            cursor.executemany(text, rows)
+            cursor.execute("COMMIT")
 
     @app.post("/v1/decisions")
     async def decide(asked: PlainAsked):
-        await asyncio.to_thread(insert, asked)
+        await asyncio.to_thread(insert, [asked])
         return {"key": asked.key, "accept": True}
+
+    @app.post("/v1/decisions/batch")
+    async def decide_many(asked: PlainBatch):
+        await asyncio.to_thread(insert, asked.decisions)
+        return {"decisions": [{"key": one.key, "accept": True} for one in asked.decisions]}
 
     return app
 
@@ -364,6 +380,7 @@ KINDS = {
     "forgetful": Ledger,
     "obliging": ObligingLedger,
     "agreeing": AgreeingLedger,
+    **dict.fromkeys(MUTANTS, Ledger),
 }
 
 
@@ -401,6 +418,7 @@ def main(config, kind, log):
     if namespace.exists():
         enter_namespace(namespace.read_text())
     _mutated_replica(kind, config)
+    MUTANTS.get(kind, lambda: None)()
     settings = load_settings(Path(config))
     if kind == "plain":
         (Path(config).parent / "token").write_text("none")

@@ -18,6 +18,7 @@ from functools import cache
 from itertools import chain, islice
 from operator import itemgetter
 from queue import Empty, SimpleQueue
+from time import monotonic, sleep
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import (
@@ -73,6 +74,10 @@ that is silent for long, and on a busy machine a large batch takes its time.
 """
 MAX_GROUP = 2000
 """Decisions in one transaction."""
+QUIET = 0.0003
+"""Seconds without a new job after which a group is complete."""
+LONGEST_LINGER = 0.05
+"""Seconds that the first of a group waits at most for the others."""
 
 
 @dataclass(frozen=True)
@@ -512,6 +517,12 @@ class Writer:
 
         take all jobs that wait -> BEGIN -> do them -> COMMIT (fsync) -> only then deliver results
 
+    A commit costs the same for one job as for sixty. Clients that were answered together come back
+    together, the first of them a moment before the others: so where several shared the last commit,
+    the writer waits until nobody has come for QUIET seconds. Without this, every second commit is
+    that of a single job (PostgreSQL's server then works three times as long for a decision).
+    Somebody who comes alone is not kept waiting.
+
     If something fails before the commit, everything is rolled back and each job is tried alone, so
     that it can only hurt itself. Where the disk is full, everybody is refused until there is room.
     If the commit itself fails on SQLite for another reason, nobody knows what the disk holds: no
@@ -541,6 +552,7 @@ class Writer:
         self.tampered = False
         """Whether it was stopped because the database was changed without the keyring."""
         self.basis = Basis(-1, -1)
+        self._shared = 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(
             target=self._run, name="evenhand-ledger-writer", daemon=True
@@ -601,8 +613,11 @@ class Writer:
         jobs: list[Job] = []
         size = 0
         job = self._jobs.get()
+        if self._shared > 1:
+            self._linger()
         while job is not None:
             jobs.append(job)
+            self._shared = len(jobs)
             size += max(1, len(job.asked))
             if size >= MAX_GROUP:
                 return jobs, False
@@ -611,6 +626,14 @@ class Writer:
             except Empty:
                 return jobs, False
         return jobs, True
+
+    def _linger(self) -> None:
+        """Wait until nobody has come for QUIET seconds, LONGEST_LINGER at most."""
+        end = monotonic() + LONGEST_LINGER
+        waiting = -1
+        while waiting < self._jobs.qsize() and monotonic() < end:
+            waiting = self._jobs.qsize()
+            sleep(QUIET)
 
     def _attempt(self, jobs: list[Job]) -> None:
         """One transaction; afterwards every job has a result that is durable, or an error."""

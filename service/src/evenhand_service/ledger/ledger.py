@@ -870,8 +870,31 @@ class Ledger(LedgerReader):
 
     # counts
 
-    def counts(self, product: str) -> Counts:
+    def counts(self, product: str, rows: int | None = None) -> Counts:
         """Count the decisions of each kind, from where the last look ended.
+
+        Parameters
+        ----------
+        product : str
+            Whose decisions.
+        rows : int, optional
+            Read at most so many rows of the chain; `uncounted` says how many are left.
+
+        Returns
+        -------
+        Counts
+            The numbers of now, or those of the rows that have been read.
+        """
+        running = self._counted.setdefault(product, RunningCounts(product))
+        with self.store.reader.connect() as connection, connection.begin():
+            counts = running.look(connection, read_head(connection).seq, self.keyring, rows)
+        if running.upto - running.kept >= KEEP_EVERY:
+            running.kept = running.upto
+            self.keep_summary(product, "counts", running.upto, asdict(counts))
+        return counts
+
+    def uncounted(self, product: str) -> int:
+        """Tell how many rows of the chain `counts` has not read yet.
 
         Parameters
         ----------
@@ -880,16 +903,11 @@ class Ledger(LedgerReader):
 
         Returns
         -------
-        Counts
-            The numbers of now.
+        int
+            0 if what it last returned is of now.
         """
-        running = self._counted.setdefault(product, RunningCounts(product))
-        with self.store.reader.connect() as connection, connection.begin():
-            counts = running.look(connection, read_head(connection).seq, self.keyring)
-        if running.upto - running.kept >= KEEP_EVERY:
-            running.kept = running.upto
-            self.keep_summary(product, "counts", running.upto, asdict(counts))
-        return counts
+        running = self._counted.get(product)
+        return self.head().seq - (0 if running is None else running.upto)
 
     def keep_summary(self, product: str, what: str, upto: int, found: Json) -> None:
         """Keep what has been counted, sealed, so that the next start need not count again.

@@ -593,11 +593,15 @@ class RunningCounts:
         self.counts = Counts()
         self.lock = threading.Lock()
 
-    def look(self, connection: Connection, upto: int, keyring: Keyring) -> Counts:
-        """The counts as of row `upto`."""
+    def look(
+        self, connection: Connection, upto: int, keyring: Keyring, rows: int | None = None
+    ) -> Counts:
+        """The counts as of row `upto`, or of `rows` rows after those that were counted before."""
         with self.lock:
             if self.upto == 0:
                 self._resume(connection, upto, keyring)
+            if rows is not None:
+                upto = min(upto, self.upto + rows)
             if upto > self.upto:
                 given = {"product": self.product, "since": self.upto, "last": upto}
 
