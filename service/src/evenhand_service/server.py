@@ -366,7 +366,8 @@ def _room_for_connections(settings: Settings) -> int:
 
 
 def run(server: uvicorn.Server, listening: socket.socket | None = None) -> None:
-    """Serve until stopped, on a socket that was bound before, if there is one.
+    """Serve until stopped, on a socket that was bound before, if there is one. Ctrl-C is how one
+    stops it by hand, and no failure; SIGTERM ends the process as ever.
 
     What is there by now lives as long as the process, so the garbage collector need not look at it
     again; and the requests that share a commit have more young objects than its usual 700. Together
@@ -376,4 +377,5 @@ def run(server: uvicorn.Server, listening: socket.socket | None = None) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(200_000)
-    server.run(sockets=None if listening is None else [listening])
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn drains, then raises it again
+        server.run(sockets=None if listening is None else [listening])
