@@ -424,7 +424,7 @@ async def certificate(visitor: Visiting) -> Response:
         return _redirect("/dashboard/login")
     service = visitor.service
     data = await visitor.look(
-        read_dashboard, service.decider, product, service.counts[product.names]
+        read_dashboard, service.decider, product, service.counts[product.name]
     )
     epoch = data.active.policy.epoch
     issued = next((row for row in reversed(data.certificates) if row.epoch == epoch), None)

@@ -504,6 +504,9 @@ class Settings:
     log_requests : bool
         Whether one line of JSON is written for each request, to standard error; no person, key or
         group is in it.
+    traces : bool
+        Whether spans go to an OpenTelemetry collector; needs the extra "traces". The variables of
+        OpenTelemetry say where it is, such as OTEL_EXPORTER_OTLP_ENDPOINT.
 
     Raises
     ------
@@ -542,6 +545,7 @@ class Settings:
     proxy_addresses: Names = ()
     open_dashboard: bool = False
     log_requests: bool = True
+    traces: bool = False
 
     def __post_init__(self) -> None:
         names = [product.name for product in self.products]

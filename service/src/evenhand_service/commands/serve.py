@@ -129,8 +129,9 @@ def _serve(
     from evenhand_service import LedgerKeys, create_app, server
     from evenhand_service.keys import KEY_DAYS
     from evenhand_service.ledger import SystemClock
+    from evenhand_service.traces import tracing
 
-    with server.open_ledger(settings, SystemClock()) as ledger:
+    with tracing(settings.traces), server.open_ledger(settings, SystemClock()) as ledger:
         keys = LedgerKeys(ledger)
         written = server.first_key(keys, settings)
         running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
@@ -174,7 +175,7 @@ def _serve_demo(
             clock,
             product,
             say=_say_now,
-            applied=ledger.counts(*product.names).decisions,
+            applied=ledger.counts(product.name).decisions,
         )
         before = people.applied
         people.start()
@@ -224,11 +225,12 @@ def train(settings: "Settings", product: str | None, now: bool) -> None:
     from evenhand_service import Trainer
     from evenhand_service.ledger import SystemClock
     from evenhand_service.server import open_ledger
+    from evenhand_service.traces import tracing
 
     chosen = [one for one in settings.products if product in (None, one.name)]
     if not chosen:
         raise InvalidInput(f"the settings have no product {product!r}.")
-    with open_ledger(settings, SystemClock()) as ledger:
+    with tracing(settings.traces), open_ledger(settings, SystemClock()) as ledger:
         for one in chosen:
             trainer = Trainer(ledger, one, f"{socket.gethostname()}:{os.getpid()}")
             trainer.begin()
