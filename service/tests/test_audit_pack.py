@@ -182,6 +182,21 @@ def test_every_file_of_a_pack_is_bound_by_its_signature(customers, tmp_path):
     assert "the file secrets.json is not" in verified(target).stdout
 
 
+def test_the_impact_table_is_the_library_s_and_counts_what_selection_counts(customers, tmp_path):
+    target = pack(customers.ledger, OURS, Period(0.0, 1e12), tmp_path / "pack")
+    table = json.loads((target / "impact.json").read_text())
+    with (target / "selection.csv").open(newline="") as file:
+        selection = {one["group"]: one for one in csv.DictReader(file)}
+    assert {one["group"] for one in table["rows"]} == set(selection)
+    for one in table["rows"]:
+        told = selection[one["group"]]
+        assert (one["people"], one["selected"]) == (int(told["people"]), int(told["accepted"]))
+        assert one["ratio"] is None or f"{one['ratio']:.4f}" == told["ratio"]
+    empty = pack(customers.ledger, OURS, Period(0.0, 1.0), tmp_path / "empty")
+    assert json.loads((empty / "impact.json").read_text())["rows"] == []
+    assert verified(empty).returncode == 0
+
+
 def test_what_an_auditor_reads_cannot_be_edited(customers, tmp_path):
     """The forgery that went unseen: accepted people turned into rejected ones in the tables."""
     target = pack(customers.ledger, OURS, Period(0.0, 1e12), tmp_path / "pack")
@@ -319,6 +334,9 @@ def resigned(target, ledger):
         ("overrides.csv", "k17", "k18"),
         ("overruled.csv", "reject", "accept"),
         ("selection.csv", "yes", "no"),
+        ("impact.json", '"selected": ', '"selected": 1'),
+        ("impact.json", '"ratio": 1.0', '"ratio": 0.9'),
+        ("impact.json", '"people": ', '"people": 1'),
         ("events.json", "drill", "dull"),
         ("certificates.json", '"epoch": 1', '"epoch": 2'),
         ("policies.json", '"epoch": 1', '"epoch": 2'),
@@ -331,7 +349,7 @@ def test_tables_are_computed_again_whoever_has_signed_them(name, old, new, sound
     with looked_at(path) as ledger:
         target = pack(ledger, OURS, Period(0.0, 1e12), tmp_path / "pack")
         found = verified(target)
-        assert (found.returncode, "computed again: 8" in found.stdout) == (0, True), found.stdout
+        assert (found.returncode, "computed again: 9" in found.stdout) == (0, True), found.stdout
         text = (target / name).read_bytes().decode()
         assert old in text
         (target / name).write_bytes(text.replace(old, new, 1).encode())

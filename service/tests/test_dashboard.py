@@ -119,21 +119,31 @@ def shoot(page, name):
 
 
 def too_wide(page):
-    """How wide the page is and what sticks out to the right, if it does not fit into the window."""
+    """What sticks out of the window or, a table, out of what it stands in: nothing scrolls
+    sideways. Everything that can be opened is open.
+    """
     return page.evaluate(
-        """() => document.documentElement.scrollWidth <= window.innerWidth ? [] :
-        [String(document.documentElement.scrollWidth), ...[...document.querySelectorAll('body *')]
-        .filter(e => e.getBoundingClientRect().right > window.innerWidth + 1)
-        .map(e => e.tagName + '.' + e.className)]"""
+        """() => {
+            document.querySelectorAll('details').forEach(one => { one.open = true })
+            const out = [...document.querySelectorAll('body *')]
+                .filter(e => !e.closest('.hide, .skip, svg, .list thead'))
+                .filter(e => e.getBoundingClientRect().right > window.innerWidth + 1
+                    || e.tagName == 'TABLE' && e.offsetWidth > e.parentElement.clientWidth + 1
+                    || e.scrollWidth > e.clientWidth + 1
+                        && getComputedStyle(e).overflowX != 'visible')
+            if (document.documentElement.scrollWidth > window.innerWidth)
+                out.push(document.documentElement)
+            return out.map(e => e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 60))
+        }"""
     )
 
 
 LOOKS = {
-    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
-    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
+    "light": {"color_scheme": "light", "viewport": {"width": 1200, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1200, "height": 900}},
     "phone": {
         "color_scheme": "light",
-        "viewport": {"width": 375, "height": 740},
+        "viewport": {"width": 375, "height": 740},  # 400 and less
         "device_scale_factor": 2,
     },
 }
@@ -158,8 +168,55 @@ def test_the_board_is_readable_in_every_look(served, chromium, look):
     page.wait_for_selector("text=What would have changed it")
     assert too_wide(page) == []
     shoot(page, f"decision-{look}")
+    page.click("nav[aria-label=Pages] >> text=Certificate")
+    page.wait_for_selector("text=The people behind it")
+    assert too_wide(page) == []
+    shoot(page, f"certificate-{look}")
+    page.click("nav[aria-label=Pages] >> text=Pack")
+    page.wait_for_selector("text=check-pack")
+    assert too_wide(page) == []
+    shoot(page, f"pack-{look}")
     assert page.complaints == []
     assert page.foreign == []
+
+
+def test_a_table_that_scrolls_sideways_is_noticed(served, chromium):
+    """The negative control: a table that is wider than its card, with a bar to scroll it."""
+    page = visit(chromium, served, **LOOKS["light"])
+    page.evaluate(
+        """() => {
+            const card = document.querySelector('section.card')
+            card.style.overflowX = 'auto'
+            card.insertAdjacentHTML('beforeend', '<table><tr><td></td></tr></table>')
+            card.lastElementChild.style.width = '1100px'
+        }"""
+    )
+    assert any(one.startswith("TABLE") for one in too_wide(page))
+
+
+def test_the_certificate_and_the_pack_have_pages_and_need_a_session(served):
+    cookie = {"Cookie": session_of(served, served.tokens["audit"])}
+    for name, words in {
+        "certificate": (
+            "Certified with probability at least",
+            "one population",
+            "row of the chain",
+        ),
+        "pack": ("evenhand audit pack --config", "--product loan", "check-pack"),
+    }.items():
+        shown = served.client.get(f"/dashboard/{name}?product=loan", headers=cookie)
+        assert shown.status_code == 200
+        assert [word for word in words if word not in shown.text] == []
+        assert "tiny" not in shown.text
+        refused = served.client.get(
+            f"/dashboard/{name}", headers={"Cookie": ""}, follow_redirects=False
+        )
+        assert (refused.status_code, refused.headers["location"]) == (303, "/dashboard/login")
+    killed = served.client.get("/dashboard/certificate?product=card", headers=cookie)
+    assert "A constant decides, so every gap is exactly 0." in killed.text
+    overview = served.client.get("/dashboard?product=loan", headers=cookie)
+    for name in ("certificate", "pack"):
+        assert f'href="/dashboard/{name}?product=loan"' in overview.text
 
 
 def test_a_decision_is_found_by_filters_and_its_key_is_a_link(served, chromium):

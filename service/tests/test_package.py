@@ -22,8 +22,13 @@ def test_the_version_is_the_library_s():
 
 
 def test_what_is_imported_is_declared():
-    names = {"prometheus_client": "prometheus-client", "evenhand_service": "evenhand"}
-    declared = {re.split(r"[><=\[ ]", one)[0] for one in PROJECT["dependencies"]}
+    names = {
+        "prometheus_client": "prometheus-client",
+        "evenhand_service": "evenhand",
+        "opentelemetry": "opentelemetry-sdk",
+    }
+    given = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["traces"]]
+    declared = {re.split(r"[><=\[ ]", one)[0] for one in given}
     imported = set()
     for path in (SERVICE / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -1,5 +1,6 @@
-"""service/docs/operating.md is a runbook: its lines marked `$` are typed into one shell, in order,
-and what they print is compared with the page.
+"""The pages of service/docs are two stories: `first-service.md` alone, and `production.md` with
+`operating.md` after it. Their lines marked `$` are typed into one shell, in order, and what they
+print is compared with the page.
 """
 
 import contextlib
@@ -17,28 +18,39 @@ import pytest
 from service.tests.ledger import conftest as postgres
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
-HEADINGS = (
-    "Install",
-    "The first certificate",
-    "Backup",
-    "Witnesses",
-    "Upgrade",
-    "Watching",
-    "When something is wrong",
-    "Rollback",
-    "The certificate is suspended",
-    "A key is lost",
-    "The database is away or full",
-    "A replica is paused",
-    "The clock is wrong",
-    "Rights in the database",
-    "The root key",
-    "Restore",
-    "An auditor's visit",
-    "On SQLite",
+FIRST, PRODUCTION, RUNBOOK = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("first-service", "production", "operating")
 )
+MOST_COMMANDS = 110
+"""Commands that an operator has to type through, on both pages of the second story."""
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+HEADINGS = {
+    FIRST: ("Settings", "Start", "Decide", "Look", "Back up, verify, pack", "Stop, and restore"),
+    PRODUCTION: (
+        "The database",
+        "Settings",
+        "Two replicas",
+        "The proxy",
+        "The first certificate",
+        "Backup",
+    ),
+    RUNBOOK: (
+        "Watching",
+        "Upgrade",
+        "When something is wrong",
+        "Rollback",
+        "The certificate is suspended",
+        "A key is lost",
+        "The database is away or full",
+        "A replica is paused",
+        "The clock is wrong",
+        "The root key",
+        "Restore",
+        "An auditor's visit",
+        "Stopping",
+    ),
+}
 """Each of them is a heading with at least one line that is run."""
 
 
@@ -106,12 +118,18 @@ def played(story, folder, ports):
     place.mkdir()
     text = with_ports(script(story), ports)
     (folder / "script").write_text(text)
-    path = f"{commands}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join((str(commands), os.environ["PATH"], "/usr/sbin"))
     with (folder / "said").open("w") as said:
         subprocess.run(
             ["bash", str(folder / "script")],
             cwd=place,
-            env={**os.environ, "PATH": path, "NO_PROXY": "127.0.0.1", "LC_ALL": "C.UTF-8"},
+            env={
+                **os.environ,
+                "PATH": path,
+                "NO_PROXY": "127.0.0.1",
+                "LC_ALL": "C.UTF-8",
+                "CHECKOUT": str(ROOT.parent),
+            },
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
@@ -143,11 +161,12 @@ def server():
     import psycopg
 
     tools = postgres._postgres_tools()
-    for tool in ("curl", "psql", "pg_dump"):
-        if tools is None or shutil.which(tool) is None:
+    for tool in ("curl", "psql", "pg_dump", "openssl", "nginx"):
+        where = shutil.which(tool) or shutil.which(tool, path="/usr/sbin")
+        if tools is None or where is None:
             postgres.skip(f"PostgreSQL's server or {tool} is not installed")
-    assert "createuser --createdb --createrole --pwprompt evenhand" in TEXT
-    password = re.search(r"^127\.0\.0\.1:5432:\*:evenhand:(.*)$", TEXT, re.M)[1]
+    assert "createuser --createdb --createrole --pwprompt evenhand" in PRODUCTION
+    password = re.search(r"^127\.0\.0\.1:5432:\*:evenhand:(.*)$", PRODUCTION, re.M)[1]
     home, port = Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp")), free_ports(1)[0]
     run, data = postgres._runner(home), home / "data"
     (home / "password").write_text("of the administrator")
@@ -166,18 +185,28 @@ def server():
         yield str(port)
 
 
-def test_every_heading_of_the_runbook_has_steps():
-    headings = re.findall(r"^##+ (.*)", TEXT, re.M)
-    run = {step.heading for step in steps(TEXT)}
-    assert [name for name in HEADINGS if name not in headings or name not in run] == []
+def headings(text):
+    return re.findall(r"^##+ (.*)", text, re.M)
+
+
+@pytest.mark.parametrize("page", HEADINGS, ids=["first-service", "production", "operating"])
+def test_every_heading_has_steps(page):
+    run = {step.heading for step in steps(page)}
+    wanted = HEADINGS[page]
+    assert [name for name in wanted if name not in headings(page) or name not in run] == []
+
+
+def test_there_is_not_more_to_learn_than_before():
+    assert len(steps(FIRST)) <= 40
+    assert len(steps(PRODUCTION) + steps(RUNBOOK)) <= MOST_COMMANDS
 
 
 def test_the_alerts_name_headings_of_the_runbook():
     alerts = (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text(encoding="utf-8")
     named = re.findall(r'runbook: "service/docs/operating.md: (.*)"', alerts)
-    headings = tuple(heading.lower() for heading in re.findall(r"^##+ (.*)", TEXT, re.M))
+    known = tuple(heading.lower() for heading in headings(RUNBOOK))
     assert named
-    assert [name for name in named if not any(h.startswith(name.lower()) for h in headings)] == []
+    assert [name for name in named if not any(one.startswith(name.lower()) for one in known)] == []
 
 
 def test_what_is_compared_can_differ():
@@ -195,12 +224,9 @@ def test_a_step_that_fails_ends_the_story(tmp_path):
     assert played(story, tmp_path, {}) == [("1\n", 0), ("", 1)]
 
 
-@pytest.mark.slow
-def test_the_runbook_works_as_it_is_written(tmp_path, server):
-    story = steps(TEXT)
-    names = ("8377", "8378", "8379", "5432")
-    ports = dict(zip(names, [*free_ports(3), server], strict=True))
-    said = played(story, tmp_path, ports)
+def require_told(story, folder, ports):
+    """Every step ends and prints as the page shows."""
+    said = played(story, folder, ports)
     wrong = [
         f"{step.heading}: {step.typed}\nsaid ({code}): {words[:2000]}\nshown: {step.shown}"
         for step, (words, code) in zip(story, said, strict=False)
@@ -208,3 +234,15 @@ def test_the_runbook_works_as_it_is_written(tmp_path, server):
     ]
     assert not wrong, "\n\n".join(wrong)
     assert len(said) == len(story), story[len(said)]
+
+
+@pytest.mark.slow
+def test_a_first_service_works_as_it_is_written(tmp_path):
+    require_told(steps(FIRST), tmp_path, {"8377": free_ports(1)[0]})
+
+
+@pytest.mark.slow
+def test_production_and_the_runbook_work_as_they_are_written(tmp_path, server):
+    names = ("8377", "8378", "8379", "8443", "5432")
+    ports = dict(zip(names, [*free_ports(4), server], strict=True))
+    require_told(steps(PRODUCTION) + steps(RUNBOOK), tmp_path, ports)

@@ -1,11 +1,15 @@
 """Settings: what is refused, and the fingerprints that are stored."""
 
-from dataclasses import replace
+import runpy
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
 from evenhand.errors import InvalidInput
 from evenhand_service import Product, Settings, load_settings
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -147,3 +151,13 @@ def test_no_refusal_repeats_a_password(value):
 def test_a_port_that_is_none_is_refused(port):
     with pytest.raises(InvalidInput, match="no number from 1 to 65535"):
         Settings((Product(**LOAN),), ledger=f"postgresql://ann@host:{port}/db")
+
+
+def test_the_page_of_the_settings_is_written_from_them():
+    page = runpy.run_path(str(ROOT / "scripts" / "write_settings.py"))
+    written = page["page"]()
+    kept = (ROOT / "service" / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert kept == written, "run scripts/write_settings.py"
+    assert sum(map(len, page["ESSENTIAL"].values())) <= 15
+    for record in (Product, Settings):
+        assert set(page["described"](record)) == {field.name for field in fields(record)}

@@ -30,3 +30,9 @@ def test_training_publishes_and_decides_by_what_was_published(bank, caplog):
     bank.service.train(LOAN)
     assert bank.service.decider.active(LOAN).policy.epoch == 2
     assert "product loan: epoch 2 published" in caplog.text
+
+
+def test_a_process_that_began_holds_no_lease(bank):
+    """It may never train: another one does so at once."""
+    lease = bank.ledger.acquire_lease("train/loan", "another process", 60.0)
+    assert lease.holder == "another process"

@@ -1,5 +1,5 @@
 """The decision service: HTTP API, trainer and dashboard in one process. See
-`service/docs/operating.md`.
+`service/docs/first-service.md`.
 """
 
 from importlib import import_module

@@ -5,6 +5,7 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache, partial
+from typing import Any
 
 from fastapi import FastAPI, Response
 from prometheus_client import Counter
@@ -29,6 +30,18 @@ SWITCH_INTERVAL = 0.0005
 interpreter at each step; so the ledger's thread gets it back after this time instead of 5 ms, and
 reaches the disk while the event loop still has work.
 """
+
+
+NO_TELEMETRY: Any = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+"""FastAPI's own telemetry puts paths, which hold keys of applications, and the words of errors,
+which may quote a body, into the spans and logs of whoever sets OpenTelemetry's variables. `traces`
+has ours. (Older versions know no such thing, and ignore it.)"""
 
 
 def create_app(
@@ -79,6 +92,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        telemetry=NO_TELEMETRY,
         lifespan=lambda _: running(service, train),
     )
     app.state.service = service

@@ -5,7 +5,7 @@ with which chance, and what became of it; and decisions in the formats of other 
 import contextlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.evaluation import DecisionLog, write_log, write_parquet
+from evenhand.evaluation import DecisionLog, impact, write_log, write_parquet
 from evenhand.hypotheses.models import trusting
 from evenhand_service.decider import stored_mixture
 from evenhand_service.explanations import AS_DRAWN
@@ -101,6 +101,7 @@ def pack(
             "certificates.json": _certificates(ledger, product, period),
             "randomisation.json": {"law": DRAW_LAW, "windows": windows},
             "secrets.json": secrets,
+            "impact.json": impact_json(rows),
             "events.json": [asdict(event) for event in events],
         }
     else:
@@ -151,6 +152,17 @@ def policies_json(ledger: Ledger, product: Product) -> list[Json]:
         }
         for policy in ledger.policies(product.name)
     ]
+
+
+def impact_json(rows: Sequence[Row]) -> Json:
+    """Selection rates and impact ratios by group, in the form of New York City's Local Law 144
+    tables, with exact intervals that hold at once; of the decisions of the period, as drawn.
+    """
+    if not rows:
+        return {"people": 0, "selected": 0, "rows": []}
+    # groups by name, as in the other tables; erased and unknown people are counted as unknown
+    groups = [None if row.group is None else str(row.group) for row in rows]
+    return dict(impact([row.accept for row in rows], groups).to_json())
 
 
 def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:

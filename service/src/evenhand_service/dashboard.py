@@ -8,6 +8,7 @@ content policy allows no inline script or style.
 import asyncio
 import math
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,8 +72,8 @@ class GroupLine:
 
 @dataclass(frozen=True)
 class Deciding:
-    """Who decides from a time on: rules that were learned, accepting everybody (the audit coin),
-    rejecting everybody. The three add up to 1.
+    """Who decides from a time on: rules that were learned, accepting all applicants (the audit
+    coin), rejecting all applicants. The three add up to 1.
     """
 
     at: float
@@ -156,6 +157,7 @@ class DashboardData:
     broken: str | None
     active: ActivePolicy
     certificate: Certificate | None
+    certificates: tuple[CertificateRow, ...]
     gaps: tuple[str, ...]
     counts: Counts
     overruled: tuple[OverruledLine, ...]
@@ -206,6 +208,7 @@ def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) ->
         broken=ledger.broken,
         active=in_force,
         certificate=certificate,
+        certificates=tuple(certificates),
         gaps=tuple(g.describe() for g in gaps if {str(g.group), str(g.reference)} <= shown),
         counts=ledger.counts(name),
         overruled=counts.overruled_lines(counts.shown),
@@ -410,6 +413,52 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
         share_axes=Axes(first, until, 0.0, 1.0),
         as_drawn=AS_DRAWN,
         page="overview",
+    )
+
+
+@ROUTER.get("/dashboard/certificate")
+async def certificate(visitor: Visiting) -> Response:
+    """The certificate of the policy in force, as a page that prints well."""
+    product = visitor.product
+    if product is None:
+        return _redirect("/dashboard/login")
+    service = visitor.service
+    data = await visitor.look(
+        read_dashboard, service.decider, product, service.counts[product.name]
+    )
+    epoch = data.active.policy.epoch
+    issued = next((row for row in reversed(data.certificates) if row.epoch == epoch), None)
+    shown = {group.name for group in data.groups}
+    counts = () if data.certificate is None else data.certificate.counts
+    return visitor.page(
+        "certificate.html",
+        certificate=data.certificate,
+        issued=issued,
+        gaps=data.gaps,
+        counts=[one for one in counts if str(one.group) in shown],
+        active=data.active,
+        public_key=service.ledger.keyring.public_key,
+        as_drawn=AS_DRAWN,
+        page="certificate",
+    )
+
+
+@ROUTER.get("/dashboard/pack")
+async def pack(visitor: Visiting) -> Response:
+    """How an auditor's pack is written. It names people, which a session must not do in bulk: the
+    command needs the keyring.
+    """
+    product = visitor.product
+    if product is None:
+        return _redirect("/dashboard/login")
+    settings = visitor.service.settings
+    beside = Path(settings.ledger).parent / "service.toml"
+    return visitor.page(
+        "pack.html",
+        config=shlex.quote(str(beside) if beside.is_file() else "service.toml"),
+        quoted=shlex.quote(product.name),
+        public_key=visitor.service.ledger.keyring.public_key,
+        page="pack",
     )
 
 

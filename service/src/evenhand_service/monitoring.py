@@ -330,7 +330,7 @@ class JsonFormatter(logging.Formatter):
 
 def log_as_json(out: Callable[[], logging.Handler] = logging.StreamHandler) -> None:
     """Let every line of the service and of its server be JSON."""
-    for name in ("evenhand", "evenhand_service", "uvicorn"):
+    for name in ("evenhand", "evenhand_service", "uvicorn", "opentelemetry"):
         logger = logging.getLogger(name)
         if not any(isinstance(one.formatter, JsonFormatter) for one in logger.handlers):
             handler = out()

@@ -58,6 +58,7 @@ from evenhand_service.request_guard import (
     MayOverride,
     QuickRoutes,
 )
+from evenhand_service.traces import span
 
 JSON = "application/json"
 
@@ -124,7 +125,8 @@ async def _decided(
     began = time.perf_counter()
     metrics = caller.service.metrics
     still_allowed = partial(caller.service.key_guard.require_valid, caller.key)
-    answers = await caller.service.decider.decide(asked, still_allowed)
+    with span("decide", applications=len(asked)):
+        answers = await caller.service.decider.decide(asked, still_allowed)
     metrics.seconds.observe(time.perf_counter() - began)
     drawn: Counter[tuple[str, str]] = Counter()
     for answer in answers:
@@ -251,7 +253,8 @@ async def _report_many(caller: Caller, reports: Sequence[tuple[str, Report]]) ->
 
     service = caller.service
     ledger = caller.service.ledger
-    verdicts = await service.reporting.run(caller.key.id, ledger.report_many, reports)
+    with span("observe", reports=len(reports)):
+        verdicts = await service.reporting.run(caller.key.id, ledger.report_many, reports)
     for one in verdicts:
         result = "refused" if isinstance(one, Refusal) else one.result
         service.metrics.outcomes.labels(result).inc()

@@ -36,6 +36,7 @@ from evenhand_service.ledger.guard import LOG
 from evenhand_service.monitoring import RequestLog, log_as_json
 from evenhand_service.request_guard import RequestGuard
 from evenhand_service.settings import DAY, Settings
+from evenhand_service.traces import TracedRequests, require_installed
 
 SOURCES = ("env:", "command:")
 """How a keyring begins that is no file."""
@@ -263,6 +264,9 @@ def check(settings: Settings) -> Iterator[str]:
     require_safe_address(settings)
     bound(settings).close()
     yield f"address: {settings.host}:{settings.port}"
+    if settings.traces:
+        require_installed()
+        yield "traces: OpenTelemetry is installed"
     require_places(settings)
     begun = _begun_by(settings)
     keyring = None
@@ -326,7 +330,7 @@ def make_server(app: ASGIApp, settings: Settings) -> DrainingServer:
     """
     require_safe_address(settings)
     config = uvicorn.Config(
-        app,
+        TracedRequests(app) if settings.traces else app,
         host=settings.host,
         port=settings.port,
         http="httptools",
@@ -366,7 +370,8 @@ def _room_for_connections(settings: Settings) -> int:
 
 
 def run(server: uvicorn.Server, listening: socket.socket | None = None) -> None:
-    """Serve until stopped, on a socket that was bound before, if there is one.
+    """Serve until stopped, on a socket that was bound before, if there is one. Ctrl-C is how one
+    stops it by hand, and no failure; SIGTERM ends the process as ever.
 
     What is there by now lives as long as the process, so the garbage collector need not look at it
     again; and the requests that share a commit have more young objects than its usual 700. Together
@@ -376,4 +381,5 @@ def run(server: uvicorn.Server, listening: socket.socket | None = None) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(200_000)
-    server.run(sockets=None if listening is None else [listening])
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn drains, then raises it again
+        server.run(sockets=None if listening is None else [listening])

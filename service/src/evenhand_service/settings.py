@@ -1,8 +1,8 @@
 """What the operator settles before the service starts: where files lie, which products are decided
-about, and what is promised for each.
+about, and what is guaranteed for each.
 
-`load_settings` reads them from a TOML file; `service/docs/operating.md` shows one. The promise of a
-product (limit, delta, class, seed and the rest) is fingerprinted in every published policy.
+`load_settings` reads them from a TOML file; `service/docs/settings.md` has them all. The guarantee
+of a product (limit, delta, class, seed and the rest) is fingerprinted in every published policy.
 """
 
 import hashlib
@@ -86,14 +86,14 @@ def _refusal(part: str, record: type, error: ValidationError) -> InvalidInput:
         )
     if first["type"] in ("missing", "missing_argument"):
         return InvalidInput(
-            f"{part} lacks the setting {name!r}.", hint="service/docs/operating.md shows a file."
+            f"{part} lacks the setting {name!r}.", hint="service/docs/settings.md has them all."
         )
     law = first["msg"].removeprefix("Input ").removeprefix("Value ")
     if first["type"] == "tuple_type":
         law = "should be a list of texts"
     return InvalidInput(
         f"{name} of {part} is {_shown(first['input'])}; it {law}.",
-        hint=WAYS_OUT.get(name, "service/docs/operating.md describes the settings."),
+        hint=WAYS_OUT.get(name, "service/docs/settings.md has them all."),
     )
 
 
@@ -148,33 +148,38 @@ class Product:
     features : tuple of str
         The names of the features, in the order in which policies see them.
     hypotheses : str
-        The class of rules, by its name in the registry: "stumps", "thresholds", "linear", "tree"
-        or one of another package, or "estimator", a model of your own; `class` in the file.
+        The class of rules: "stumps", "thresholds", "linear", "tree", one of another package, or
+        "estimator", a model of your own. `class` in the file.
     score : str, optional
         The feature that "thresholds" look at; the first one by default.
     rates : tuple of str
         The rates whose gaps are limited: "fpr", "fnr", "selection".
     limit : float
-        The gap that no published policy may exceed.
+        How far the rates of two groups may differ, for every policy that is deployed.
     delta : float
-        The probability with which the promise may fail.
+        Probability that the limit is ever exceeded, over the whole run.
     maturity_days : float, optional
-        The days after which the outcome of a person counts as complete.
+        Days after which the outcome of a person counts as complete: a label that has not come by
+        then counts as the worst case. Without it an epoch waits for all its labels.
     group_use : {"certify_only", "decide"}
-        Whether rules may look at the group.
+        Whether rules may look at the group ("decide") or only the certificate does.
     groups : tuple, optional
         The groups, if they are known beforehand; necessary where they decide.
     fallback : {"accept", "reject"}
         The constant that decides where no learned policy may.
-    price_false_accept, price_false_reject : float
-        What the two errors cost.
+    price_false_accept : float
+        What it costs to accept somebody whose outcome is bad.
+    price_false_reject : float
+        What it costs to reject somebody whose outcome is good.
     prices_per_person : bool
-        Whether every application brings its own prices, which the two above bound.
+        Whether every application brings its own prices, whose sum is at most that of the two.
     audit_budget : float, optional
         How many people who were accepted at random may be bad, or may yet turn out to be: a hard
         count, for every outcome that may still come.
-    accept_at_most, accept_at_least : float, optional
-        Every policy accepts at most, and at least, this share of all applicants.
+    accept_at_most : float, optional
+        Every policy accepts at most this share of all applicants.
+    accept_at_least : float, optional
+        Every policy accepts at least this share of all applicants.
     quota : int, optional
         How many people may be accepted in a period; a hard count, for all replicas together.
     quota_days : float
@@ -182,7 +187,7 @@ class Product:
     quota_people : float, optional
         About how many people come in a period, for spreading the quota over it.
     seed : int
-        The seed of the learner.
+        Seed of the learner's random draws.
     columns : dict, optional
         What features hold that are no plain numbers: for a name the parts of an
         `evenhand.Column`, such as kind, categories and missing. In the file these may stand among
@@ -197,7 +202,7 @@ class Product:
     Raises
     ------
     InvalidInput
-        If a setting is unknown or missing, or breaks its law.
+        If a setting is unknown or missing, or breaks its requirement.
 
     Examples
     --------
@@ -466,8 +471,10 @@ class Settings:
         them ("command:...").
     window_days : float
         How long somebody who applies again meets the same coin.
-    host, port : str, int
-        Where the service listens.
+    host : str
+        The address at which the service listens.
+    port : int
+        The port at which it listens; 0 lets the system choose one.
     allowed_hosts : tuple of str
         Names besides those of this machine for which the service answers; "*" means any.
     behind_proxy : bool
@@ -477,15 +484,17 @@ class Settings:
         Whether a kill, a rollback, an erasure and a settlement need two keys: they are done when
         another key sends the same request within an hour.
     max_body : int
-        The bytes of a request body.
+        Most bytes of a request body; nginx's client_max_body_size should be the same.
     bytes_per_second : float
-        The bytes of all bodies of one key; twice as many at once.
+        Bytes a second of all bodies of one key; twice as many at once.
     max_connections : int
         Connections at once; beyond them, 503.
-    rate, burst : float
-        Requests of one key: so many a second, and so many at once.
+    rate : float
+        Requests a second of one key.
+    burst : float
+        Requests of one key at once.
     train_every : float
-        The seconds between two looks of the trainer.
+        Seconds between two looks of the trainer at whether an epoch is due.
     refresh_limit : float
         The seconds after which a replica that could not look at the ledger refuses to decide.
     idle_transaction_seconds : float
@@ -493,25 +502,31 @@ class Settings:
         other replicas go on; from 0.1 to 300. Too short, a starved machine loses transactions.
     witnesses : tuple of dict
         Where signed heads of the ledger go by themselves; `[[witness]]` in the file.
-    witness_seconds, witness_rows : float, int
-        After how many seconds, or rows, the next head goes out.
+    witness_seconds : float
+        After how many seconds the next head goes out.
+    witness_rows : int
+        After how many rows it goes out earlier.
     witness_required_seconds : float, optional
         Draw nothing when no witness has taken a head for so long; without it, nothing waits.
     proxy_header : str, optional
         The header by which an authenticating proxy names the person in front of the dashboard.
         Off by default.
     proxy_addresses : tuple of str
-        The addresses or networks of that proxy; from anywhere else the header is not believed.
+        Addresses or networks of the proxy in front: from anywhere else neither X-Forwarded-For nor
+        the header of proxy_header is believed.
     open_dashboard : bool
         Only for the demonstration: show the dashboard without a key, on this machine alone.
     log_requests : bool
         Whether one line of JSON is written for each request, to standard error; no person, key or
         group is in it.
+    traces : bool
+        Whether spans go to an OpenTelemetry collector; needs the extra "traces". The variables of
+        OpenTelemetry say where it is, such as OTEL_EXPORTER_OTLP_ENDPOINT.
 
     Raises
     ------
     InvalidInput
-        If a setting is unknown or missing, or breaks its law.
+        If a setting is unknown or missing, or breaks its requirement.
 
     Examples
     --------
@@ -545,6 +560,7 @@ class Settings:
     proxy_addresses: Names = ()
     open_dashboard: bool = False
     log_requests: bool = True
+    traces: bool = False
 
     def __post_init__(self) -> None:
         names = [product.name for product in self.products]
@@ -554,7 +570,7 @@ class Settings:
             raise InvalidInput(
                 f"witness_required_seconds is {self.witness_required_seconds:g}, "
                 "but there is no [[witness]].",
-                hint="add one; service/docs/operating.md shows each kind.",
+                hint="add one; service/docs/settings.md has both kinds.",
             )
         if not names or len(set(names)) < len(names):
             raise InvalidInput(
@@ -632,7 +648,7 @@ def load_settings(path: Path) -> Settings:
     Raises
     ------
     InvalidInput
-        If the file is no TOML, or a setting is unknown, missing or breaks its law.
+        If the file is no TOML, or a setting is unknown, missing or breaks its requirement.
 
     Examples
     --------
@@ -646,7 +662,7 @@ def load_settings(path: Path) -> Settings:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"{path} is no TOML: {error}.", hint="service/docs/operating.md shows a file."
+            f"{path} is no TOML: {error}.", hint="service/docs/settings.md has them all."
         ) from error
     tables = document.pop("product", [])
     service = document.pop("service", {})

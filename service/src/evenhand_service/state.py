@@ -185,6 +185,8 @@ class Service:
             while self.ledger.active(product.name) is None:
                 try:
                     self.trainer(product).begin()
+                    # this process may never train (--no-train): another need not wait for the lease
+                    self.trainer(product).release()
                 except (LeaseHeld, StalePolicy):
                     time.sleep(0.1)
         self.decider.keep_up()

@@ -48,6 +48,7 @@ from evenhand_service.ledger import (
     StalePolicy,
 )
 from evenhand_service.settings import Product
+from evenhand_service.traces import span
 
 LEASE_SECONDS = 60.0
 
@@ -197,8 +198,10 @@ class Trainer:
             self.catch_up()
             if self._last is None:
                 return self._publish(lease)
-            published = self._step(lease, whole=True)
-            assert published is not None  # a whole step publishes
+            with span("train", product=self.product.name) as training:
+                published = self._step(lease, whole=True)
+                assert published is not None  # a whole step publishes
+                training.note(epoch=published.epoch)
             return published
 
     def _look(self) -> PolicyRecord | None:

@@ -3,9 +3,11 @@ the ledger of the settings, with or without a service.
 """
 
 import json
+import signal
 import socket
 import subprocess
 import sys
+from urllib.request import urlopen
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ from service.tests.bank import TOML, ledger_with_settings
 from service.tests.ledger.conftest import *  # noqa: F403 - the fixtures of the ledger
 from service.tests.ledger.helpers import KEYRING, opened, person, published
 from service.tests.torture.serving import free_port
+from tests.without_clocks import until
 
 from evenhand.cli import main
 from evenhand_service import LedgerKeys, load_settings
@@ -32,12 +35,65 @@ def test_either_settings_or_the_demonstration(words):
     assert "give either --config FILE or --demo" in done.output
 
 
-def test_the_demonstration_decides_about_simulated_people():
-    done = serve("--demo", "--seconds", "2")
+@pytest.mark.thorough
+def test_the_demonstration_is_quiet_and_leaves_a_folder_that_can_be_packed(tmp_path):
+    folder = tmp_path / "demo"
+    words = ("--demo", "--folder", str(folder))
+    done = serve(*words, "--seconds", "2")
     assert done.exit_code == 0, done.output
-    assert "/dashboard" in done.output
-    applied = next(line for line in done.output.splitlines() if "simulated people" in line)
-    assert int(applied.split()[0].replace(",", "")) > 0
+    lines = done.output.splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["Dashboard:", "API:", "Folder:", "Stop"]
+    assert len(lines) == 7, done.output  # and at the end how many applied, and two commands
+    applied = int(lines[4].split()[0].replace(",", ""))
+    assert applied > 0
+    again = serve(*words, "--seconds", "2")  # it goes on
+    assert again.exit_code == 0, again.output
+    more = int(again.output.splitlines()[4].split()[0].replace(",", ""))
+    for line in again.output.splitlines()[-2:]:
+        shown = CliRunner().invoke(main, line.split()[1:])
+        assert shown.exit_code == 0, shown.output
+    decided = (folder / "pack" / "decisions.csv").read_text().count("\n") - 1
+    assert decided == applied + more
+    checked = CliRunner().invoke(main, ["audit", "check-pack", str(folder / "pack")])
+    assert (checked.exit_code, "problems: 0" in checked.output) == (0, True), checked.output
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_clean_and_sigterm_as_ever(tmp_path, signal_sent):
+    """As a terminal does it: a process of its own gets the signal."""
+    words = ["serve", "--demo", "--folder", str(tmp_path / "demo"), "--port", str(free_port())]
+    with subprocess.Popen(
+        [sys.executable, "-m", "evenhand", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as running:
+        shown = []
+        for line in running.stdout:
+            shown.append(line)
+            if line.startswith("Stop with"):
+                break
+        port = words[-1]
+        until(lambda: answers(port), "the start of the service")
+        running.send_signal(signal_sent)
+        shown += running.stdout.readlines()
+    text = "".join(shown)
+    assert "Traceback" not in text
+    assert "Aborted" not in text
+    if signal_sent == signal.SIGINT:
+        assert running.returncode == 0
+        assert "simulated people applied" in text
+    else:
+        assert running.returncode == -signal.SIGTERM
+
+
+def answers(port):
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/health/live", timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
 
 
 def test_the_first_key_is_in_a_file_of_its_owner_and_no_busy_port_burns_it(tmp_path):

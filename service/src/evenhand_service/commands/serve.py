@@ -7,7 +7,6 @@ import contextlib
 import getpass
 import os
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +22,8 @@ from evenhand.errors import InvalidInput
 from evenhand_service.commands.audit import config_option
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from evenhand_service import LedgerKeys, Settings
 
 by_option = click.option(
@@ -45,6 +46,13 @@ days_option = click.option(
     is_flag=True,
     help="Simulated people apply, wait and repay; one second is one day.",
 )
+@click.option(
+    "--folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("evenhand-service-demo"),
+    help="Where --demo keeps its settings, keyring and ledger; it goes on from there.",
+)
 @click.option("--host", help="The address to listen on.  [default: 127.0.0.1]")
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="The port to listen on.  [default: 8377]"
@@ -63,6 +71,7 @@ days_option = click.option(
 def command(
     config: Path | None,
     demo: bool,
+    folder: Path,
     host: str | None,
     port: int | None,
     behind_proxy: bool | None,
@@ -73,7 +82,8 @@ def command(
     """Answer "may I accept this person?" over HTTP, learn, certify, and show a dashboard.
 
     One process does it all. SQLite is the default and belongs to one process; several replicas need
-    PostgreSQL (a URL in the settings). Everything is described in service/docs/operating.md.
+    PostgreSQL (a URL in the settings). service/docs/first-service.md leads through a first one.
+    Ctrl-C ends it: who is being answered is answered.
 
     \b
     Example: see it alive, with simulated people
@@ -95,45 +105,37 @@ def command(
         changed["host"] = host
     if port is not None:
         changed["port"] = port
-    with contextlib.ExitStack() as stack:
-        if config is not None:
-            settings = load_settings(config)
-            if behind_proxy is not None:
-                changed["behind_proxy"] = behind_proxy
-        else:  # in a directory that is thrown away afterwards
-            place = tempfile.TemporaryDirectory(prefix="evenhand-demo-")
-            settings = demo_settings(Path(stack.enter_context(place)))
-        settings = replace(settings, **changed)
-        if check:
-            for line in server.check(settings):
-                click.echo(line)
-            click.echo("The service can start.")
-            return
-        _serve(settings, demo=demo, train=not no_train, seconds=seconds)
-
-
-def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | None) -> None:
-    from evenhand_service import LedgerKeys, create_app, server
-    from evenhand_service.demo import DemoPopulation, FastClock
-    from evenhand_service.keys import KEY_DAYS
-    from evenhand_service.ledger import SystemClock
-
+    if behind_proxy is not None:
+        changed["behind_proxy"] = behind_proxy
+    settings = demo_settings(folder) if config is None else load_settings(config)
+    settings = replace(settings, **changed)
+    if check:
+        for line in server.check(settings):
+            click.echo(line)
+        click.echo("The service can start.")
+        return
     server.require_safe_address(settings)
     server.require_places(settings)
-    fast = FastClock()
-    url = f"http://{settings.host}:{settings.port}"
-    with (
-        contextlib.closing(server.bound(settings)) as listening,  # a busy port burns no key
-        server.open_ledger(settings, fast if demo else SystemClock()) as ledger,
-    ):
-        keys, token = LedgerKeys(ledger), None
-        written = None
-        if demo:
-            token = keys.first(by="evenhand serve --demo")
+    with contextlib.closing(server.bound(settings)) as listening:  # a busy port burns no key
+        if config is None:
+            _serve_demo(settings, folder, listening, seconds)
         else:
-            written = server.first_key(keys, settings)
+            _serve(settings, listening, train=not no_train, seconds=seconds)
+
+
+def _serve(
+    settings: "Settings", listening: socket.socket, *, train: bool, seconds: float | None
+) -> None:
+    from evenhand_service import LedgerKeys, create_app, server
+    from evenhand_service.keys import KEY_DAYS
+    from evenhand_service.ledger import SystemClock
+    from evenhand_service.traces import tracing
+
+    with tracing(settings.traces), server.open_ledger(settings, SystemClock()) as ledger:
+        keys = LedgerKeys(ledger)
+        written = server.first_key(keys, settings)
         running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
-        click.echo(f"Dashboard: {url}/dashboard\nAPI:       {url}/openapi.json")
+        _say_addresses(settings)
         if "://" not in settings.ledger:
             click.echo(
                 "Ledger:    SQLite, one process. "
@@ -144,22 +146,65 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
                 f"First key, with every scope, for {KEY_DAYS:g} days, in the file {written}\n"
                 "           Make narrower ones with it, then revoke it and remove the file."
             )
-        if not settings.witnesses and not demo:
+        if not settings.witnesses:
             server.warn_without_witness(settings)
         click.echo("Stop with Ctrl-C.")
-        if seconds is not None:
-            timer = threading.Timer(seconds, lambda: setattr(running, "should_exit", True))
-            timer.daemon = True
-            timer.start()
-        people = DemoPopulation(url, str(token), fast) if demo else None
-        if people is not None:
-            people.start()
+        _stop_after(seconds, running)
+        server.run(running, listening)
+
+
+def _serve_demo(
+    settings: "Settings", folder: Path, listening: socket.socket, seconds: float | None
+) -> None:
+    from evenhand_service import LedgerKeys, create_app, server
+    from evenhand_service.demo import DemoPopulation, FastClock, say_status, status_line
+
+    (product,) = settings.products
+    clock = FastClock()
+    with server.open_ledger(settings, clock) as ledger:
+        clock.go_on_from(ledger.head().at)
+        keys = LedgerKeys(ledger)
+        app = create_app(ledger, settings, keys)
+        running = server.make_server(app, settings)
+        _say_addresses(settings)
+        click.echo(f"Folder:    {folder}  (kept; remove it to begin again)")
+        click.echo("Stop with Ctrl-C. Until then, one line a minute.")
+        people = DemoPopulation(
+            f"http://{settings.host}:{settings.port}",
+            keys,
+            clock,
+            product,
+            say=_say_now,
+            applied=ledger.counts(product.name).decisions,
+        )
+        before = people.applied
+        people.start()
+        say_status(lambda: status_line(app.service, product), _say_now, people.stop)
+        _stop_after(seconds, running)
         try:
             server.run(running, listening)
         finally:
-            if people is not None:
-                people.stop.set()
-                click.echo(f"{people.applied:,} simulated people applied.")
+            people.stop.set()
+            click.echo(f"{people.applied - before:,} simulated people applied. Look at the ledger:")
+    file = folder / "service.toml"
+    click.echo(f"  evenhand audit verify --config {file} --deep")
+    click.echo(f"  evenhand audit pack --config {file} --out {folder / 'pack'}")
+
+
+def _say_addresses(settings: "Settings") -> None:
+    url = f"http://{settings.host}:{settings.port}"
+    click.echo(f"Dashboard: {url}/dashboard\nAPI:       {url}/openapi.json")
+
+
+def _say_now(line: str) -> None:
+    click.echo(f"{time.strftime('%H:%M')}  {line}")
+
+
+def _stop_after(seconds: float | None, running: "uvicorn.Server") -> None:
+    if seconds is not None:
+        timer = threading.Timer(seconds, lambda: setattr(running, "should_exit", True))
+        timer.daemon = True
+        timer.start()
 
 
 @click.command("train")
@@ -180,11 +225,12 @@ def train(settings: "Settings", product: str | None, now: bool) -> None:
     from evenhand_service import Trainer
     from evenhand_service.ledger import SystemClock
     from evenhand_service.server import open_ledger
+    from evenhand_service.traces import tracing
 
     chosen = [one for one in settings.products if product in (None, one.name)]
     if not chosen:
         raise InvalidInput(f"the settings have no product {product!r}.")
-    with open_ledger(settings, SystemClock()) as ledger:
+    with tracing(settings.traces), open_ledger(settings, SystemClock()) as ledger:
         for one in chosen:
             trainer = Trainer(ledger, one, f"{socket.gethostname()}:{os.getpid()}")
             trainer.begin()

@@ -916,6 +916,51 @@ def selection(rows: Iterable[Any]) -> list[Line]:
     return lines
 
 
+def impact_told(path: Path) -> Any:
+    """(people, accepted, {group: (people, accepted, rate, ratio)}) as the impact table tells it;
+    None if it tells something else.
+    """
+    told = document(path)
+    try:
+        cells = {
+            one["group"]: (one["people"], one["selected"], one["rate"], one["ratio"])
+            for one in told["rows"]
+        }
+        return told["people"], told["selected"], cells
+    except (KeyError, TypeError):
+        return None
+
+
+def impact_found(rows: Sequence[Any]) -> Any:
+    """The same from the decisions. A group with less than 2% of the people whose group is known
+    has no ratio; the others have that of their rate to the largest of their rates.
+    """
+    accepted: dict[str, list[bool]] = {}
+    for row in rows:
+        if row.group is not None:
+            accepted.setdefault(str(row.group), []).append(row.accept)
+    known = sum(map(len, accepted.values()))
+    rates = {group: sum(some) / len(some) for group, some in accepted.items()}
+    large = {group for group, some in accepted.items() if len(some) >= 0.02 * known}
+    top = max((rates[group] for group in large), default=0.0)
+    cells = {}
+    for group, some in accepted.items():
+        ratio = rates[group] / top if top > 0 and group in large else None
+        cells[group] = (len(some), sum(some), rates[group], ratio)
+    return len(rows), sum(row.accept for row in rows), cells
+
+
+def same_figures(one: Any, other: Any) -> bool:
+    """Whether two results are the same, up to the last digits of their fractions."""
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= 1e-9
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_figures(one[k], other[k]) for k in one)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(same_figures, one, other))
+    return bool(one == other)
+
+
 def overruled(rows: Iterable[Any]) -> list[Line]:
     """(group, what was drawn, what people did, decisions); the group is empty where it is unknown
     or was erased.
@@ -1010,7 +1055,10 @@ def document(path: Path) -> Any:
 def check_tables(export: Path, folder: Path, listed: dict[str, Any], findings: Findings) -> None:
     """Every table and list that people read says what the chain says."""
     rows = list(read(export))
-    found = tables_of(decided_in(rows, listed))
+    decided = decided_in(rows, listed)
+    if not same_figures(impact_told(folder / "impact.json"), impact_found(decided)):
+        findings.refuse(0, "impact.json is not what the chain says")
+    found = tables_of(decided)
     for name, expected in found.items():
         told = (
             (folder / name).read_bytes().decode(errors="replace")
@@ -1030,7 +1078,7 @@ def check_tables(export: Path, folder: Path, listed: dict[str, Any], findings: F
             told_list = {part: told_list.get(part) for part in expected_list}
         if told_list != expected_list:
             findings.refuse(0, f"{name} is not what the chain says")
-    findings.remarks.append(f"tables and lists computed again: {len(found) + len(lists)}")
+    findings.remarks.append(f"tables and lists computed again: {len(found) + len(lists) + 1}")
 
 
 def main(words: list[str] | None = None) -> int:

@@ -358,7 +358,7 @@ def witness_of(table: Mapping[str, Any]) -> Witness:
     except TypeError as error:
         raise Invalid(
             f"[[witness]] of kind {kind!r} has the settings {', '.join(sorted(given))}: {error}.",
-            hint="service/docs/operating.md shows each kind.",
+            hint="service/docs/settings.md has both kinds.",
         ) from None
 
 
