@@ -35,8 +35,8 @@ LITTLE = 1e-9
 """Less learned weight than this is rounding."""
 LEAST_MASS = 1e-3
 LEAST_VARIANCE = 0.01
-"""A denominator is at least this part of the people, and f (1 - f) at least so much, so that no rule
-looks certain after a few people."""
+"""A denominator is at least this part of the people, and f (1 - f) at least so much, so that no
+rule looks certain after a few people."""
 
 
 def likely_shares(
