@@ -503,8 +503,8 @@ def a_block(learner, people, seed):
 
 
 def most_parts(people):
-    """Epochs grow by half, so a block has so many of them, and a few more at its ends."""
-    return log(people / 50) / log(1.5) + 4
+    """Epochs grow by a quarter, so a block has so many of them, and a few more at its ends."""
+    return log(people / 50) / log(1.25) + 4
 
 
 @pytest.mark.parametrize("people", SIZES)
@@ -516,7 +516,7 @@ def test_a_first_block_has_the_epochs_of_all_blocks_and_one_policy(work, people)
     assert work["parts"] <= most_parts(2 * people)
     assert work["steps"] <= most_parts(2 * people)
     # an epoch ends where it ends, whatever a call brings
-    assert [epoch.first_round for epoch in epochs[:4]] == [0, 100, 150, 225]
+    assert [epoch.first_round for epoch in epochs[:4]] == [0, 100, 150, 200]
     assert {epoch.policy for epoch in epochs if epoch.end <= people} == {epochs[0].policy}
     # what was reported about the block is learned at the first end of an epoch after it
     assert learner.learned_weight > 0
@@ -597,7 +597,7 @@ def test_while_labels_mature_one_policy_waits_and_the_first_end_after_the_window
         if now <= 60:
             assert {epoch.policy for epoch in learner.report.epochs} == {learner.policy}
             assert work["closings"] == 0
-    assert [epoch.first_round for epoch in learner.report.epochs[:4]] == [0, 100, 150, 225]
+    assert [epoch.first_round for epoch in learner.report.epochs[:4]] == [0, 100, 150, 200]
     assert work["closings"] > 0
 
 

@@ -91,7 +91,7 @@ def rebuilt_without_the_erased(online):
     algorithm = online.algorithm
     rounds = online.rounds
     state = online.state
-    process = algorithm._process(state, state.groups, state.process.members, rounds)
+    process = replace(state.process, state=state.process.bound.start())
     spans = state.spans
     state = replace(state, process=process, spans=())
     for span in spans:

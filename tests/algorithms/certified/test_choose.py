@@ -277,13 +277,21 @@ def test_costs_are_pooled_over_people_whom_no_member_tells_apart():
     log = log_of(1)
     costs = pooled(log, table, people=400)
     assert len(costs.cost) == 3
+    of_log = costs.of_past[: len(log)]
+    guesses = choose._similar_cells(
+        costs.accepts,
+        *(
+            np.bincount(of_log, weights=column)
+            for column in (log.count, log.negative, log.accepted)
+        ),
+    )
     for x in range(3):
         rows = log.features[:, 0] == x
         (cell,) = set(costs.of_past[rows])
         bad, good = log.negative[rows].sum(), log.positive[rows].sum()
-        overall = fit_outcomes(log).overall
+        guess = guesses[cell]
         imaginary = costs.labels[cell] - bad - good
-        share = (bad + imaginary * overall) / (bad + good + imaginary)
+        share = (bad + imaginary * guess) / (bad + good + imaginary)
         assert costs.chance[cell] == pytest.approx(share)
         assert costs.cost[cell] == pytest.approx(rows.sum() * (share - (1 - share)) / len(log) / 2)
         assert costs.share[cell] == pytest.approx(rows.mean())
@@ -567,3 +575,55 @@ class TestWhatItDeploys:
                 [float(figure(run)) for run in runs[engine]] for engine in ("counts", "events")
             )
             assert ttest_ind(first, second, equal_var=False).pvalue > 1e-4
+
+
+# a guess for each cell
+
+
+def test_the_guess_of_a_cell_is_that_of_the_penalised_regression():
+    """Against a general optimiser, on principal components by a full decomposition."""
+    draw = np.random.default_rng(3)
+    score = draw.normal(size=30)
+    accepts = score + draw.normal(0, 0.7, (12, 30)) > draw.normal(0, 0.7, (12, 1))
+    people = draw.integers(1, 50, 30).astype(float)
+    labels = np.floor(people / 3)
+    negative = draw.binomial(labels.astype(int), 1 / (1 + np.exp(2 * score))).astype(float)
+    share = people / people.sum()
+    centred = accepts - (accepts @ share)[:, np.newaxis]
+    _, _, components = np.linalg.svd(centred * np.sqrt(share), full_matrices=False)
+    z = np.c_[(components[: choose.COMPONENTS] / np.sqrt(share)).T, np.ones(30)]
+    penalty = np.append(np.ones(choose.COMPONENTS), choose.LEAST_PENALTY)
+
+    def objective(w):
+        s = z @ w
+        fit = negative @ np.logaddexp(0, -s) + (labels - negative) @ np.logaddexp(0, s)
+        return fit + penalty @ w**2 / 2
+
+    w = minimize(objective, np.zeros(z.shape[1]), tol=1e-12).x
+    found = choose._similar_cells(accepts, people, negative, labels)
+    assert found == pytest.approx(1 / (1 + np.exp(-z @ w)), abs=0.02)
+
+
+def test_a_cell_without_labels_is_guessed_by_its_neighbours_not_by_all():
+    """A ladder of ten cells, bad from the middle down; the top one has no labels."""
+    accepts = np.arange(10) >= np.arange(1, 10)[:, np.newaxis]
+    labels = np.append(np.full(9, 20.0), 0.0)
+    negative = labels * (np.arange(10) < 5)
+    guess = choose._similar_cells(accepts, np.full(10, 20.0), negative, labels)
+    assert guess[-1] < 0.3 < 0.5 < negative.sum() / labels.sum()
+
+
+# the limit beside an audit coin
+
+
+@pytest.mark.parametrize("coin", [0.0, 0.05, 0.25])
+def test_an_audit_coin_wastes_nothing_of_the_limit(coin):
+    """The policy with its coin meets the limit exactly; held to the limit before the coin is mixed
+    in (the control), it leaves a part of `coin` unused.
+    """
+    upper = np.array([[0.0, 0.0, 0.2]])
+    deployable = CertifiedSet((None,) * 3, np.array([[1.0], [0.0], [0.5]]), -upper, upper, 0.1, "x")
+    costs = np.array([1.0, 1.0, 0.0])
+    for permitted, used in ((deployable.beside(coin), 0.1), (deployable, 0.1 * (1 - coin))):
+        mixed = (1 - coin) * permitted.programs(1.0)[0].cheapest(costs)
+        assert float(upper[0] @ mixed) == pytest.approx(used)

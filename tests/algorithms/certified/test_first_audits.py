@@ -52,7 +52,7 @@ def gaps_of(learner, rule):
 
 
 RULES = [Threshold(column=0, value=cut, columns=1) for cut in (1.0, 2.0, 3.0)]
-LAST = people(40, seed=9)
+LAST = people(100, seed=9)
 
 
 def joined(*parts):

@@ -292,7 +292,7 @@ class TestBetsBeforeCoins:
         """A learner after a call that went on beyond the end of an epoch."""
         told = played(learner(), 900)
         told.open_epoch()
-        people = WORLD.draw(told.rounds_left + 299, stream(6, "people"))
+        people = WORLD.draw(told.rounds_left + 149, stream(6, "people"))
         cut = told.rounds_left - 1
         for part in (slice(0, cut), slice(cut, None)):
             decisions = told.decide(people.features[part], people.group[part])

@@ -9,8 +9,8 @@ With a cap or a floor it must also accept at most, or at least, a share of the p
 shares that are still possible (`shares`). These are linear constraints in pi, so the cheapest
 deployable policy is a small linear program over the hypotheses that have intervals.
 
-The audit coin mu is part of the policy mu + (1 - mu) Q, and so part of the share: Q may accept at
-most (kappa - mu) / (1 - mu).
+The audit coin mu is part of the policy mu + (1 - mu) Q, and so part of gap and share: Q may have a
+gap of limit / (1 - mu), and may accept at most (kappa - mu) / (1 - mu).
 
 **What is deployed.** For enumerable classes (finite ones, thresholds and stumps) it is the
 certified mixture Q with the least
@@ -60,7 +60,7 @@ from evenhand.bandit.coordinate_descent import OracleAnswer
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.estimation import EstimatedLoss, RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.log import Contexts, find_contexts
-from evenhand.estimation.outcomes import PRIOR, OutcomeRegression, TabularOutcome, fit_outcomes
+from evenhand.estimation.outcomes import PRIOR, OutcomeRegression, fit_outcomes
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
@@ -103,12 +103,17 @@ class CertifiedSet:
         return np.concatenate([self.upper, -self.lower])
 
     def beside(self, coin: float) -> "CertifiedSet":
-        """What may be deployed with the rest of the probability, beside an audit coin."""
-        if self.shares is None and self.expected is None:
-            return self
+        """What may be deployed with the rest of the probability, beside an audit coin.
+
+        Accept-all has no gap: (1 - mu) |gap(Q)| <= limit, so Q may have limit / (1 - mu). Were Q
+        held to the limit itself, a coin of mu would waste mu of it.
+        """
         rest = max(1.0 - coin, 1e-12)
+        if self.shares is None and self.expected is None:
+            return replace(self, limit=self.limit / rest)
         most, aim = (min(max(share - coin, 0.0) / rest, 1.0) for share in (self.most, self.aim))
-        return replace(self, most=most, aim=aim, least=max(self.least - coin, 0.0) / rest)
+        least = max(self.least - coin, 0.0) / rest
+        return replace(self, limit=self.limit / rest, most=most, aim=aim, least=least)
 
     def without_floor(self) -> "CertifiedSet":
         """The same if nobody need be accepted."""
@@ -289,6 +294,13 @@ WEIGHT_CAP = 10.0
 """Importance weights are capped here in the *costs*, where labels cannot be pooled; the certificate
 never caps.
 """
+COMPONENTS = 3
+ITERATIONS = 8
+NEWTON_STEPS = 12
+LEAST_PENALTY = 1e-3
+"""Of the regression over cells: principal components, iterations that find them, steps of Newton's
+method, and the penalty of the intercept.
+"""
 DRAWS = 10
 """Cost vectors drawn from the posterior."""
 MOST_STEPS = 15
@@ -355,12 +367,14 @@ class PooledCosts:
             return np.asarray(np.bincount(place, weights=column, minlength=size), dtype=np.float64)
 
         swing, of_reject = loss.per_row(log.prices, len(log.features))
-        if isinstance(regression, TabularOutcome):  # its contexts are the cells, or parts of them
-            forecast = np.full(len(log), regression.overall)
-        else:
-            forecast = regression.negative_probability(log.features)
         people = total(log.count)
         accepted = total(log.accepted)
+        seen = total(observed.accepted)
+        alone = seen[seen >= 2].sum() < seen.sum() / 2
+        if alone:
+            forecast = regression.negative_probability(log.features)
+        else:
+            forecast = _similar_cells(accepts, people, total(log.negative), accepted)[of_log]
 
         def mean_of(column: FloatArray, nobody: float) -> FloatArray:
             means = np.full(size, nobody)
@@ -375,8 +389,7 @@ class PooledCosts:
         chance = np.clip(mean + residual / labels, 0.0, 1.0)
         error = None
         cost = total(log.count * (forecast * swing - of_reject)) + (chance - mean) * stake
-        seen = total(observed.accepted)
-        if seen[seen >= 2].sum() < seen.sum() / 2:
+        if alone:
             estimated, variance = _robust(log, observed, regression, loss)
             cost = total(estimated.acceptance_cost, of_contexts)
             error = np.sqrt(total(variance, of_contexts)) / rounds
@@ -429,6 +442,48 @@ def _cells(
     cells = find_contexts(np.packbits(both, axis=0).T.astype(np.float64), None)
     of_contexts, of_past = np.split(cells.index, [len(contexts.first)])
     return both[:, cells.first], contexts, of_contexts, of_past
+
+
+def _similar_cells(
+    accepts: BoolArray, people: FloatArray, negative: FloatArray, labels: FloatArray
+) -> FloatArray:
+    """(cells,): the share of bad outcomes by the labels of cells that the class treats alike.
+
+    Rules that are worth considering order people much alike, so that a cell without labels is no
+    average one: its neighbours tell about it. With z_x the principal components of the table of
+    who accepts whom (a few of them, scaled to variance 1), a ridge-penalised logistic regression,
+
+        argmin over w, b of sum_x neg_x ln(1 + e^-s_x) + pos_x ln(1 + e^s_x) + |w|^2 / 2,
+        s_x = w . z_x + b,
+
+    by Newton's method. It is a guess: the cell's own labels correct it, by as much as cells turn
+    out to differ from their guesses (`_pseudo_count`).
+    """
+    share = people / max(float(people.sum()), 1.0)
+    table = accepts.astype(np.float64)
+    table -= (table @ share)[:, np.newaxis]
+    # the leading directions, by orthogonal iteration: a full decomposition costs too much
+    rank = min(COMPONENTS, *table.shape)
+    basis = np.linspace(-1.0, 1.0, len(table))[:, np.newaxis] ** np.arange(rank)
+    for _ in range(ITERATIONS):
+        basis, _ = np.linalg.qr((table * share) @ (table.T @ basis))
+    z = table.T @ basis
+    scale = np.sqrt(share @ z**2)
+    z = np.c_[z / np.where(scale > FEWEST, scale, 1.0), np.ones(len(share))]
+    penalty = np.append(np.ones(rank), LEAST_PENALTY)
+    w = np.zeros(rank + 1)
+    for _ in range(NEWTON_STEPS):
+        m = _logistic(z @ w)
+        slope = z.T @ (labels * m - negative) + penalty * w
+        bend = (z.T * (labels * m * (1.0 - m))) @ z + np.diag(penalty)
+        step = np.linalg.solve(bend, slope)
+        # no coordinate moves by more than 2 at once: Newton's method may overshoot at first
+        w = w - step / max(1.0, 0.5 * float(np.abs(step).max()))
+    return _logistic(z @ w)
+
+
+def _logistic(score: FloatArray) -> FloatArray:
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(score, -12.0, 12.0))))
 
 
 def _pseudo_count(
@@ -702,7 +757,11 @@ class Exploration:
 MOST_OF_CAP = 0.5
 """The floor of the audit coin has at most this part of a cap."""
 SCHEDULE = PracticalSchedule(scale=0.3)
-"""mu_t = .3 / sqrt(t): the floor of the audit coin, and the regret that the bandit tolerates."""
+"""mu_t = .3 / sqrt(t): for fitted classes the floor of the audit coin, and the regret that the
+bandit tolerates."""
+PRICED_SCHEDULE = PracticalSchedule(scale=0.15)
+"""Where exploration is priced, J tosses the coin as often as labels are worth it; the floor only
+keeps every probability above 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -762,7 +821,8 @@ class PlanningInputs:
     def _floor_at(self, rounds: float) -> float:
         if self.audit_rate != "auto":
             return float(self.audit_rate)
-        floor = SCHEDULE.exploration_floor(max(1, int(rounds)))
+        schedule = SCHEDULE if self.state.guarantee.nominates else PRICED_SCHEDULE
+        floor = schedule.exploration_floor(max(1, int(rounds)))
         return min(floor, MOST_OF_CAP * min(self.state.guarantee.most, self.aim))
 
     @property

@@ -57,7 +57,7 @@ LEAST_EFFICIENCY = 0.1
 """Rates and regressions are kept MARGIN away from 0 (and rates from 1), so that no variance
 vanishes. Acceptance and efficiency have least values, too."""
 SHORTEST = 50
-GROWTH = 1.5
+GROWTH = 1.25
 """An epoch has at least so many rounds, and ends after this multiple of the rounds before it."""
 SCALES = (*np.geomspace(1.0, 0.02, 9), 0.0)
 """Widths, in units of the present ones, at which members are looked for that may ever be mixed."""

@@ -20,7 +20,7 @@ arrivals. So a call of decide() may bring one person or thousands.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from math import ceil, floor, inf, isfinite, log
 from typing import Literal, TypeVar
@@ -30,7 +30,7 @@ import numpy as np
 from evenhand.algorithms.base import GroupNeeded, Note
 from evenhand.algorithms.certified import certificates
 from evenhand.algorithms.certified.candidates import as_candidates, reading, require_readable
-from evenhand.algorithms.certified.choose import SCHEDULE, Choice, PlanningInputs
+from evenhand.algorithms.certified.choose import SCHEDULE, Choice, PlanningInputs, PooledCosts
 from evenhand.algorithms.certified.drift import DriftWatch, next_look
 from evenhand.algorithms.certified.evidence import (
     FIRST_PEOPLE,
@@ -49,8 +49,9 @@ from evenhand.algorithms.certified.intervals import (
     labelled_groups,
 )
 from evenhand.algorithms.certified.nominate import PredictedOutcomes, due, nominees
+from evenhand.algorithms.certified.prior import likely_shares
 from evenhand.algorithms.certified.quota import Quota
-from evenhand.algorithms.certified.rule_tables import RuleSlots
+from evenhand.algorithms.certified.rule_tables import RuleSlots, acceptance_table
 from evenhand.algorithms.certified.sample import (
     ClosedSample,
     audited_people,
@@ -92,6 +93,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, is_constant
 from evenhand.hypotheses.estimator import Estimator, as_class
 from evenhand.hypotheses.models import require_skops
 from evenhand.policies import Mixture
+from evenhand.randomness import stream
 from evenhand.rounds import FOREVER, NEVER, Counts, Epoch, Keep, Rounds
 from evenhand.schema import Schema
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, LabelledSample, Prices
@@ -346,8 +348,8 @@ class Certified:
         return _planned(state, epoch), epoch
 
     def _length(self, state: CertifiedState, round: int) -> int:
-        """Rounds of the epoch that begins at a round: half of all before it; until intervals start,
-        of those of the run.
+        """Rounds of the epoch that begins at a round: a quarter of all before it; until intervals
+        start, of those of the run.
         """
         return epoch_length(round if state.process is not None else round - state.began)
 
@@ -461,7 +463,7 @@ class Certified:
                 return state, self._constant(state, number, round, length, 0.0)
             if not self._may_start(state, rounds) or people.sample is None:
                 return state, self._constant(state, number, round, length, aim)
-            state = self._start(state, rounds)
+            state = self._start(state, rounds, people)
         inputs = replace(self._inputs(state, rounds, people, number, round), aim=aim)
         if self.budget_spent(rounds):
             return self._freeze(state, inputs, rounds.schema)
@@ -544,7 +546,7 @@ class Certified:
 
     # starting a run of certification
 
-    def _start(self, state: CertifiedState, rounds: Rounds) -> CertifiedState:
+    def _start(self, state: CertifiedState, rounds: Rounds, people: ClosedPeople) -> CertifiedState:
         """Fix groups and hypotheses, book delta_r, and begin: people of later epochs are judged,
         those who wait for their labels are not.
         """
@@ -576,7 +578,7 @@ class Certified:
             # constants treat all groups alike, so a group is covered since the run began
             covered_from={group: state.covered_from.get(group, state.began) for group in groups},
             ledger=ledger,
-            process=self._process(state, groups, members, rounds),
+            process=self._process(state, groups, members, rounds, people),
             shares=shares,
             group_shares=group_shares,
             drift=drift,
@@ -594,11 +596,14 @@ class Certified:
         groups: tuple[Group, ...],
         members: tuple[Hypothesis, ...],
         rounds: Rounds,
+        people: ClosedPeople,
     ) -> GapProcess:
         guarantee = state.guarantee
         share = guarantee.own_share(state.run)
         if guarantee.bound in ("betting", "nominate"):
-            shares = () if guarantee.nominates else None
+            shares: tuple[float, ...] = ()
+            if not guarantee.nominates:
+                shares = tuple((share * self._likely(state, groups, members, people)).tolist())
             bound = BettingBound(groups, guarantee.rates, len(members), share, shares=shares)
             return BettingProcess(bound, members, bound.start(), guarantee.group_decides)
         own = self.bound if isinstance(self.bound, FixedCountBound) else None
@@ -613,6 +618,28 @@ class Certified:
             seed=guarantee.seed,
             group_decides=guarantee.group_decides,
         )
+
+    def _likely(
+        self,
+        state: CertifiedState,
+        groups: tuple[Group, ...],
+        members: tuple[Hypothesis, ...],
+        people: ClosedPeople,
+    ) -> FloatArray:
+        """The part of delta of each member: by the first people, none of whom is judged."""
+        sample = people.sample
+        assert sample is not None  # cohorts have been closed
+        past = people.past
+        costs = PooledCosts.of(
+            sample.log,
+            (past.features, past.group if state.guarantee.group_decides else None),
+            partial(acceptance_table, members),
+            fit_outcomes(sample.observed),
+            self.loss,
+            sample.observed,
+        )
+        generator = stream(state.guarantee.seed, "shares of delta", state.run)
+        return likely_shares(costs, past, self.rates, groups, float(self.limit), generator)
 
     def _members(self, state: CertifiedState, rounds: Rounds) -> tuple[Hypothesis, ...]:
         """The finite class that all later rounds are judged by: H itself, or its cuts at the values
