@@ -25,7 +25,7 @@ from evenhand.evaluation.decision_log import as_texts
 from evenhand.evaluation.evaluate import MOST_GROUPS, Candidate
 from evenhand.fairness.findings import Finding, Status
 from evenhand.fairness.rates import FalseNegativeRate, FalsePositiveRate, RateLike, as_rates
-from evenhand.shown import INK, LIMIT, MUTED_INK, Cell, Shown
+from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_features
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ ASSUMPTIONS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class DecisionHistory:
+@dataclass(frozen=True, eq=False, repr=False)
+class DecisionHistory(Brief):
     """Past decisions without probabilities, one row per person.
 
     Parameters
