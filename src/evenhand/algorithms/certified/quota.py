@@ -2,9 +2,10 @@
 
 Coins are tossed one at a time, in the order of arrival. A person has the policy's probability while
 fewer than `count` people of the period have been accepted, and else is rejected for certain, under
-the record of the policy "reject everybody": that is settled before the person's coin, by earlier
-people alone. So the bets of the certificate stay predictable, row by row, although when a quota is
-spent depends on earlier coins. Nobody is ordered by a score, and nothing is cut afterwards.
+the record of the policy "reject all applicants": that is settled before the person's coin, by
+earlier people alone. So the bets of the certificate stay predictable, row by row, although when a
+quota is spent depends on earlier coins. Nobody is ordered by a score, and nothing is cut
+afterwards.
 
 A quota is spread over its period by aiming at the share count / people of those who come.
 """

@@ -214,9 +214,9 @@ class Certified:
         self, state: CertifiedState, rounds: Rounds, now: float | None
     ) -> tuple[CertifiedState, Epoch | None]:
         """Before a coin is tossed: the policy without its audit coin if the next audit could exceed
-        the budget, and "reject everybody" if the quota of the period is used up; the planned policy
-        as soon as neither is so. Each is an epoch with a record of its own, written before its
-        first coin, so that which rows are looked at is settled by earlier people alone.
+        the budget, and "reject all applicants" if the quota of the period is used up; the planned
+        policy as soon as neither is so. Each is an epoch with a record of its own, written before
+        its first coin, so that which rows are looked at is settled by earlier people alone.
 
         The share of an audit coin that is not tossed goes to reject-all, never to the rest of the
         policy. Once paused, audits go on when half of what is left of the budget is free, so that
@@ -241,7 +241,7 @@ class Certified:
         self, state: CertifiedState, epoch: Epoch, rounds: Rounds
     ) -> tuple[CertifiedState, tuple[Epoch, ...]]:
         """The planned epoch, and before it in number what takes its place while a count is used up:
-        the policy without its audit coin, and "reject everybody".
+        the policy without its audit coin, and "reject all applicants".
 
         For whoever counts person by person, in a transaction of its own, and has no time to open an
         epoch there: all of them are on record before the first coin, and which of them a row is
