@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import ConfigDict, Field, Strict, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from evenhand.algorithms.certified.quota import Quota
+from evenhand import Quota
 from evenhand.canonical import canonical_digest
 from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput

@@ -101,9 +101,9 @@ def same_but_promoted(before: str, now: str) -> bool:
     >>> same_but_promoted("7/00000002/5/9", "7/00000001/5/9")
     False
     """
-    server, timeline, *tables = before.split("/")
-    later = now.split("/")
-    return [server, *tables] == [later[0], *later[2:]] and later[1] > timeline
+    old = before.split("/")
+    new = now.split("/")
+    return len(old) == len(new) == 4 and [*old[:1], *old[2:]] == [*new[:1], *new[2:]] and new > old
 
 
 def append_only_rights(role: str) -> list[str]:
