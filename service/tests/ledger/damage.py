@@ -38,7 +38,6 @@ def keep(path):
         for table in CHAIN:
             for verb in ("UPDATE", "DELETE"):
                 connection.execute(f"DROP TRIGGER {table}_keeps_{verb}")
-        connection.execute("DROP INDEX decisions_by_policy")  # it takes no body that is no JSON
     connection.close()
     return path, anchor
 

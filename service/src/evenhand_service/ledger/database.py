@@ -80,10 +80,11 @@ def _name(name: str, *, nullable: bool = False, unique: bool = False) -> "Column
 DECISIONS = _chained(
     "decisions",
     _name("key", unique=True),
-    *_names("slot", "product"),
+    *_names("slot", "product", "policy"),
     Column("accept", Boolean, nullable=False),
     Column("usable", Boolean, nullable=False),
     Index("decisions_by_product", "product", "seq"),
+    Index("decisions_by_policy", "product", "policy", "seq"),
 )
 OUTCOMES, QUARANTINE = (
     _chained(
@@ -224,11 +225,6 @@ _POSTGRES_MARK_FUNCTION = """CREATE OR REPLACE FUNCTION evenhand_moves_{column}(
 LANGUAGE plpgsql AS $$ BEGIN UPDATE head SET {column} = NEW.seq; RETURN NULL; END $$"""
 _POSTGRES_MARK = """CREATE TRIGGER {table}_moves_{column} AFTER INSERT ON {table} FOR EACH ROW
 WHEN ({when}) EXECUTE FUNCTION evenhand_moves_{column}()"""
-POLICY_OF_BODY = {
-    "sqlite": "json_extract(body, '$.policy')",
-    "postgresql": "(body::jsonb ->> 'policy')",
-}
-"""The policy that drew a decision, as an expression over its row; indexed in these words."""
 
 
 def _guard(connection: Connection, table: Table) -> None:
@@ -265,10 +261,6 @@ def create_schema(connection: Connection) -> None:
     for table in KINDS.values():
         _guard(connection, table)
     _create_marks(connection)
-    # decisions are found by their policy; a list of them is never a scan
-    policy = POLICY_OF_BODY[connection.dialect.name]
-    by_policy = f"decisions (product, ({policy}), seq)"
-    connection.execute(text(f"CREATE INDEX decisions_by_policy ON {by_policy}"))
     connection.execute(HEAD.insert().values(id=1, seq=0, hash=bytes(32), at=0.0, seal=bytes(32)))
 
 

@@ -970,7 +970,7 @@ class Drawer:
             f'{{"key":{text_literal(a.key)},"person":{texts.person}}}',
             self.entropy,
         )
-        columns = (key, slot, a.product, drawn.accept, drawn.usable)
+        columns = (key, slot, a.product, terms.policy, drawn.accept, drawn.usable)
         text = shared.text(drawn, key, slot, commit, sealed)
         seq = transaction.append_text("decision", text, columns)
         transaction.pending[PERSONAL].append((seq, person, data))
@@ -1074,13 +1074,13 @@ def text_agrees(text: str, columns: tuple[Any, ...], fingerprint: str) -> bool:
     canonical text are escaped, so `"name":value` stands in it only if it is a member. Where this
     is False, parse the text to see what is wrong.
     """
-    key, slot, product, accept, usable = columns
+    key, slot, product, policy, accept, usable = columns
     live = '"first":true,' in text and '"mode":"live",' in text
     try:
         return (
             (accept, usable) == (text.startswith('{"accept":true,'), live)
             and f'"key":{text_literal(key)},' in text
-            and f'"product":{text_literal(product)},' in text
+            and f'"policy":{text_literal(policy)},"product":{text_literal(product)},' in text
             and f'"sealed":"{fingerprint}","slot":{text_literal(slot)},' in text
         )
     except TypeError:  # a column that is no text

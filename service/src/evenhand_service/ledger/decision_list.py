@@ -16,7 +16,6 @@ from sqlalchemy import (
     and_,
     exists,
     func,
-    literal_column,
     not_,
     or_,
     select,
@@ -24,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.sql.elements import KeyedColumnElement
 
-from evenhand_service.ledger.database import DECISIONS, OUTCOMES, POLICY_OF_BODY
+from evenhand_service.ledger.database import DECISIONS, OUTCOMES
 from evenhand_service.ledger.history import FOREVER, LedgerReader, Row
 from evenhand_service.ledger.refusals import Invalid
 
@@ -171,8 +170,7 @@ def list_decisions(
         high = min(high, before or FOREVER)
         mine = [c.product == product, c.seq > low, c.seq < high]
         if wanted.policy is not None:
-            policy: ColumnElement[str] = literal_column(POLICY_OF_BODY[connection.dialect.name])
-            mine.append(policy == wanted.policy)
+            mine.append(c.policy == wanted.policy)
         most = PAGE + 1 if not tests else LOOKED_AT
         most = most if wanted.group_known is None else OPENED
         order = c.seq if forward else c.seq.desc()
