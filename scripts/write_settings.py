@@ -44,8 +44,8 @@ HEAD = """\
 <!-- written by scripts/write_settings.py from the docstrings of evenhand_service.settings -->
 
 One TOML file, given as `--config`. Relative paths are relative to it. `evenhand serve --config FILE
---check` tries it; an unknown setting, or one that breaks its requirement, is an error that names
-it. [Your first service](first-service.md) and [production](production.md) show whole files.
+--check` tries it; an unknown setting, or one that breaks its requirement, raises an error that
+names it. [Your first service](first-service.md) and [production](production.md) show whole files.
 
 """
 
