@@ -143,6 +143,8 @@ class Tally:
         """The cohort of these rounds, all of which have been fed; whoever waits is unresolved."""
         epoch, first, stop = span
         marked = table.marked(first, stop)
+        # labels that have come since the cohort was fed to its end, while a later one was
+        self.feed(table, stop, stop, slots)
         self._add(table, self.waiting, np.full(len(self.waiting), UNRESOLVED), slots)
         self.waiting = self.waiting[:0]
         size = len(self.looks)
