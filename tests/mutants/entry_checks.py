@@ -130,7 +130,7 @@ def check_overruled_rows_stay():
     """E[W] <= 1 where humans overrule by person, draw and label."""
     at_most_one(
         *mean_wealth_with_fates(
-            learner_at_work(),
+            learner_at_work(700),
             lambda learner, decision: learner.overrule(decision.round, not decision.accept),
         )
     )
@@ -325,9 +325,11 @@ def check_categories_are_settled_in_the_window():
     """A label that comes after its window counts for the loss and the certificate, and as "not
     come" for the drift test; one that came within it stays, though the decision is overruled later.
     """
-    learner = learner_at_work(rate=FPR, maturity=10.0)
-    before = label_counts(learner.state)
-    now = float(learner.round)
+    learner = learner_at_work(1500, rate=FPR, maturity=10.0)
+    # the windows of all earlier people have passed, and the streams have seen them
+    now = learner.round + 10.0
+    looked = learner.algorithm._watch_drift(learner.state, learner.online.rounds, now)
+    before = label_counts(looked)
     people = world().draw(learner.rounds_left, stream(2, "people"))
     decisions = learner.decide(people.features, people.group, at=now)
     accepted = np.flatnonzero(decisions.accept)

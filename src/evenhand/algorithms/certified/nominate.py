@@ -39,8 +39,8 @@ from evenhand.hypotheses.constants import is_constant
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, LabelledSample, Prices
 
 FIRST_LABELS = 200
-AGAIN_LABELS = 1.5
-AGAIN_ROUNDS = 1.9
+AGAIN_LABELS = 1.3
+AGAIN_ROUNDS = 1.4
 """Nominate again when labels and rounds have both grown by these factors."""
 SLACKS = (0.5, 2.5)
 """Standard errors of the estimated gap that are kept from the limit: a hypothesis with a smaller
