@@ -29,11 +29,12 @@ between columns:
     group unknown, or none of the certificate's  outside, counted there
 """
 
+import gc
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, log2
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,25 +214,7 @@ class Counts:
                 f"the columns of the cohort have {sorted(lengths)} rows, the categories of the "
                 f"drift tests {sorted(categories)}; each column has one entry per row."
             )
-        people = round(float(self.rounds.sum() + self.lost))
-        if people != self.stop - self.first:
-            raise ProtocolError(
-                f"the cohort of rounds {self.first} to {self.stop - 1} holds {people} people, not "
-                f"{self.stop - self.first}; a certificate looks at all decided people, whatever "
-                "became of them.",
-                hint="keep overruled and erased people in their place: mark them.",
-            )
-        p = self.acceptance
-        accepted = self.positive + self.negative + self.unresolved
-        impossible = ~((p >= 0) & (p <= 1))
-        impossible |= (p == 0) & (accepted > 0)
-        impossible |= (p == 1) & (self.rejected > 0)
-        if impossible.any():
-            row = int(np.argmax(impossible))
-            raise InvalidInput(
-                f"{accepted[row]:g} people were accepted and {self.rejected[row]:g} rejected, and "
-                f"the probability of accepting was {p[row]:g}; that cannot have happened."
-            )
+        require_possible(self)
 
     @classmethod
     def of_log(
@@ -1410,6 +1393,48 @@ class Rounds:
             )
 
 
+class CountedPeople(Protocol):
+    """A cohort in any aggregated form."""
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def stop(self) -> int: ...
+    @property
+    def lost(self) -> float: ...
+    @property
+    def rounds(self) -> FloatArray: ...
+    @property
+    def acceptance(self) -> FloatArray: ...
+    @property
+    def rejected(self) -> FloatArray: ...
+
+
+def require_possible(cohort: CountedPeople) -> None:
+    """An error if one of the cohort's people is missing, or if what it says cannot have
+    happened.
+    """
+    people = round(float(cohort.rounds.sum() + cohort.lost))
+    if people != cohort.stop - cohort.first:
+        raise ProtocolError(
+            f"the cohort of rounds {cohort.first} to {cohort.stop - 1} holds {people} people, not "
+            f"{cohort.stop - cohort.first}; a certificate looks at all decided people, whatever "
+            "became of them.",
+            hint="keep overruled and erased people in their place: mark them.",
+        )
+    p = cohort.acceptance
+    accepted = cohort.rounds - cohort.rejected
+    impossible = ~((p >= 0) & (p <= 1))
+    impossible |= (p == 0) & (accepted > 0)
+    impossible |= (p == 1) & (cohort.rejected > 0)
+    if impossible.any():
+        row = int(np.argmax(impossible))
+        raise InvalidInput(
+            f"{accepted[row]:g} people were accepted and {cohort.rejected[row]:g} rejected, and "
+            f"the probability of accepting was {p[row]:g}; that cannot have happened."
+        )
+
+
 def sampling_level(rounds: IntArray) -> IntArray:
     """0 for half of all rounds, 1 for a quarter, 2 for an eighth, ...: the number of leading zero
     bits of (n phi mod 1), phi the golden ratio, to 32 bits. To keep the rounds of a level and above
@@ -1440,12 +1465,17 @@ def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:
 def _grow(columns: dict[str, Any], name: str, capacity: int) -> None:
     """More rows for a column, without a second copy of it in memory unless somebody looks at it."""
     shape = (capacity, *columns[name].shape[1:])
-    try:
-        columns[name].resize(shape)
-    except ValueError:  # there is a view of it, which must stay as it is
-        column = columns[name]
-        columns[name] = np.zeros(shape, column.dtype)
-        columns[name][: len(column)] = column
+    for collect in (False, True):
+        if collect:  # there is a view of it; perhaps nobody can reach it any more
+            gc.collect()
+        try:
+            columns[name].resize(shape)
+        except ValueError:
+            continue
+        return
+    column = columns[name]
+    columns[name] = np.zeros(shape, column.dtype)
+    columns[name][: len(column)] = column
 
 
 def _table(given: Column, rows: int, name: str) -> FloatArray:

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from evenhand.bounds.betting_wealth import CLASSES, THETA, UP, counted_rounds
+from evenhand.bounds.betting_wealth import (
+    CLASSES,
+    OUTCOMES,
+    THETA,
+    UP,
+    Cohort,
+    counted_rounds,
+)
 
 
 def class_of(f):
@@ -29,6 +36,24 @@ def terms(bet, inverse_share, which, accepts):
     return g, THETA / (g * np.where(accepts, 1.0 - a, b))
 
 
+def told_apart(cohort, h):
+    """The cohort as one hypothesis sees it, (accepts (rows,), cohort): where it is in sums, those
+    whom it accepts and the others are rows of their own.
+    """
+    if cohort.taken is None:
+        return cohort.accepts[h], cohort
+    rows, outcomes = (axis.ravel() for axis in np.indices((len(cohort), 4)))
+    whole = cohort.taken.rounds
+    taken = cohort.taken.of(rows, outcomes, (0, 1, 2, 3), np.arange(len(rows)))[h]
+    taken = taken.reshape(whole.shape)
+    accepts = np.repeat([True, False], len(cohort))
+    counts = np.concatenate([taken, whole - taken]).astype(np.float64).T
+    columns = {name: np.tile(getattr(cohort, name), 2) for name in ("acceptance", "regression")}
+    columns |= dict(zip(OUTCOMES, counts, strict=True))
+    group = np.tile(cohort.group, 2)
+    return accepts, Cohort(accepts[np.newaxis], group, labelled=cohort.labelled, **columns)
+
+
 def exact_log_wealth(bound, cohort, plan, truth, which=None):
     """ln prod(1 -+ g phi (h - f)) over the cohort's rounds, (M, R, G, side, K), at f = truth (M, R,
     G).
@@ -39,14 +64,17 @@ def exact_log_wealth(bound, cohort, plan, truth, which=None):
     """
     which = class_of(truth) if which is None else which
     result = np.zeros((*truth.shape, 2, plan.bets.shape[2]))
-    views = [counted_rounds(rate, cohort) for rate in bound.rates]
-    for h, r, j, side in np.ndindex(*truth.shape, 2):
-        rows = np.flatnonzero(cohort.group == j)
-        accepts, f = cohort.accepts[h, rows], float(truth[h, r, j])
-        for k, bet in enumerate(plan.bets[h, r]):
-            if bet > 0:
-                g, reach = terms(bet, plan.inverse_share[r, j], which[h, r, j], accepts)
-                result[h, r, j, side, k] = _log_product(views[r], rows, accepts, g, reach, side, f)
+    for h in range(len(truth)):
+        whom, seen = told_apart(cohort, h)
+        views = [counted_rounds(rate, seen) for rate in bound.rates]
+        for r, j, side in np.ndindex(*truth.shape[1:], 2):
+            rows = np.flatnonzero(seen.group == j)
+            accepts, f = whom[rows], float(truth[h, r, j])
+            for k, bet in enumerate(plan.bets[h, r]):
+                if bet > 0:
+                    g, reach = terms(bet, plan.inverse_share[r, j], which[h, r, j], accepts)
+                    found = _log_product(views[r], rows, accepts, g, reach, side, f)
+                    result[h, r, j, side, k] = found
     return result
 
 

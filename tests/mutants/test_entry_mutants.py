@@ -21,6 +21,7 @@ from evenhand.algorithms.certified.evidence import Evidence
 from evenhand.algorithms.certified.intervals import BettingProcess
 from evenhand.algorithms.certified.rule_tables import MemberTables
 from evenhand.algorithms.certified.step import Certified
+from evenhand.algorithms.certified.tally import Tally
 from evenhand.algorithms.exploration import Explorer, labelled_sample
 from evenhand.bounds import BettingState, Cohort
 from evenhand.errors import EvenhandError
@@ -52,16 +53,25 @@ def cohorts_chosen_by_their_rows(patch):
 
 def overruled_rows_dropped(patch):
     """Whoever a human decided about counts outside."""
-    real = Rounds.count
+    real = Tally.feed
 
-    def without(rounds, first, stop):
+    def without(tally, rounds, *arguments):
         known = rounds["group"].copy()
         rounds["group"][rounds["overruled"]] = UNKNOWN
-        counts = real(rounds, first, stop)
+        real(tally, rounds, *arguments)
         rounds["group"][:] = known
-        return counts
 
-    patch.setattr(Rounds, "count", without)
+    patch.setattr(Tally, "feed", without)
+    closed = Tally.closed
+
+    def without_them(tally, rounds, *arguments):
+        known = rounds["group"].copy()
+        rounds["group"][rounds["overruled"]] = UNKNOWN
+        cohort = closed(tally, rounds, *arguments)
+        rounds["group"][:] = known
+        return cohort
+
+    patch.setattr(Tally, "closed", without_them)
 
 
 def overruled_rows_redrawn(patch):
@@ -166,7 +176,16 @@ def two_epochs_share_a_record(patch):
 
 def late_labels_are_learned(patch):
     """The loss learns from labels that came after the closing, too."""
-    patch.setattr(Rounds, "_resolved_at_closing", lambda rounds, rows: rounds.resolved[rows])
+    real = Rounds.resolved_rows
+
+    def learned(rounds, first, stop):
+        late = rounds["label_late"].copy()
+        rounds["label_late"][:] = False
+        found = real(rounds, first, stop)
+        rounds["label_late"][:] = late
+        return found
+
+    patch.setattr(Rounds, "resolved_rows", learned)
 
 
 def late_labels_are_counted(patch):
@@ -276,9 +295,9 @@ def outcomes_bring_groups(patch):
 
 def late_groups_are_not_counted(patch):
     """The certificate does not say for how many the group came after the coin."""
-    real = Rounds.count
+    real = Rounds.marked
     patch.setattr(
-        Rounds, "count", lambda rounds, *span: replace(real(rounds, *span), late_groups={})
+        Rounds, "marked", lambda rounds, *span: {**real(rounds, *span), "late_groups": {}}
     )
 
 

@@ -76,8 +76,12 @@ def delta_not_booked(patch):
 def only_arrived_labels(patch):
     """Accepted people without a label are left out, as if they had never come."""
 
-    def arrived(*arguments, **columns):
-        return Cohort(*arguments, **{**columns, "unresolved": 0.0})
+    def arrived(*arguments, taken=None, **columns):
+        if taken is not None:
+            come = np.array([1, 1, 1, 0])
+            by_slot = taken.by_slot * come[:, np.newaxis]
+            taken = replace(taken, rounds=taken.rounds * come, by_slot=by_slot)
+        return Cohort(*arguments, **{**columns, "unresolved": 0.0, "taken": taken})
 
     patch.setattr(intervals, "Cohort", arrived)
 
@@ -214,6 +218,7 @@ def regression_on_its_own_epoch(patch):
     def hindsight(state, cohort, rounds):
         record = state.records.get(cohort.epoch)
         if record is not None:
+            cohort = rounds.count(cohort.first, cohort.stop)
             fitted = replace(record, regression=fit_outcomes(cohort.log))
             state = replace(state, records={**state.records, cohort.epoch: fitted})
         return real(state, cohort, rounds)

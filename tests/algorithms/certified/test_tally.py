@@ -10,7 +10,7 @@ import pytest
 from evenhand import CertifiedLearner, ScoreThresholds, Stumps
 from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, Tally
-from evenhand.estimation.outcomes import LogisticOutcome
+from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
 from evenhand.hypotheses import FiniteClass
 from evenhand.hypotheses.linear import LinearRule
 from evenhand.hypotheses.thresholds import Threshold
@@ -157,6 +157,21 @@ def test_an_eraser_is_noticed_only_because_the_sums_are_forgotten(monkeypatch):
     monkeypatch.setattr(Rounds, "_forget_derived", lambda _: None)
     with pytest.raises(AssertionError):
         assert_alike(lived("thresholds", changes), twin)
+
+
+def test_a_label_that_comes_after_the_last_look_counts_at_the_closing():
+    rows, group, _ = people(np.random.default_rng(1), 40)
+    table = Rounds()
+    everybody = {"accept": np.ones(40, bool), "acceptance": np.ones(40)}
+    table.append(epoch=1, features=rows, group=group, **everybody)
+    slots = RuleSlots(RULES)
+    tally = Tally.empty(len(slots), ConstantOutcome(0.5), group_decides=False)
+    tally.feed(table, 0, 40, slots)
+    assert len(tally.waiting) == 40
+    table.report(np.arange(30), np.repeat([1, -1], 15))
+    closed = tally.closed(table, (1, 0, 40), slots)
+    assert [closed.positive.sum(), closed.negative.sum(), closed.unresolved.sum()] == [15, 15, 10]
+    assert closed.strata.tolist() == [0, 30, 0]
 
 
 def taken(closed, row, kind):

@@ -27,7 +27,7 @@ from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.bounds import AcceptedRounds
 from evenhand.estimation.log import find_contexts
 from evenhand.estimation.outcomes import OutcomeRegression
-from evenhand.rounds import GroupCounts, Rounds, Span
+from evenhand.rounds import GroupCounts, Rounds, Span, require_possible
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 STEPS = 64.0
@@ -80,8 +80,7 @@ class TalliedCohort:
             ("rejected", "positive", "negative", "unresolved"), by_outcome, strict=True
         ):
             object.__setattr__(self, name, column)
-        people = round(float(self.rounds.sum() + self.lost))
-        assert people == self.stop - self.first, "a certificate looks at all decided people"
+        require_possible(self)
 
     @property
     def rounds(self) -> FloatArray:
@@ -140,12 +139,13 @@ class Tally:
         self.waiting = both[~known]
 
     def closed(self, table: Rounds, span: Span, slots: RuleSlots) -> TalliedCohort:
-        """The cohort of these rounds, all of which have been fed; whoever waits is unresolved."""
+        """The cohort of these rounds, all of which have been fed; whoever still waits for a label
+        is unresolved.
+        """
         epoch, first, stop = span
         marked = table.marked(first, stop)
-        # labels that have come since the cohort was fed to its end, while a later one was
-        self.feed(table, stop, stop, slots)
-        self._add(table, self.waiting, np.full(len(self.waiting), UNRESOLVED), slots)
+        # with the labels that have come since the last look
+        self._add(table, self.waiting, table.outcomes(self.waiting), slots)
         self.waiting = self.waiting[:0]
         size = len(self.looks)
         codes, p, m = np.array(list(self.looks)).reshape(-1, 3).T
