@@ -34,7 +34,20 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Prices:
-    """What a false accept and a false reject of a person cost."""
+    """What wrong decisions about a person cost.
+
+    Parameters
+    ----------
+    false_accept : float
+        The price of a false accept.
+    false_reject : float
+        The price of a false reject.
+
+    Examples
+    --------
+    >>> Prices(5.0, 1.0).false_accept
+    5.0
+    """
 
     false_accept: float
     false_reject: float
@@ -123,7 +136,20 @@ class Decision:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of an accepted person: 1 good, -1 bad."""
+    """The outcome of an accepted person.
+
+    Parameters
+    ----------
+    key : str
+        That of the application.
+    label : {-1, 1}
+        1 good, -1 bad.
+
+    Examples
+    --------
+    >>> Outcome("a-17", -1).label
+    -1
+    """
 
     key: str
     label: Literal[-1, 1]
@@ -131,8 +157,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What became of a report: "recorded", "repeated", "disputed", ...; where the decision stands;
-    the row in the ledger; and whether a human has overruled the decision.
+    """What became of a report.
+
+    Parameters
+    ----------
+    result : str
+        "recorded", "repeated", "disputed" or another word of the service.
+    status : str
+        Where the decision stands now.
+    row : int
+        The row of the report in the ledger.
+    overruled : bool
+        Whether a human has overruled the decision.
+
+    Examples
+    --------
+    >>> Recorded("recorded", "resolved", 12).overruled
+    False
     """
 
     result: str
@@ -169,8 +210,17 @@ class Problem(Exception):
 
 
 class Unreachable(Exception):
-    """Nobody answered, or nobody who could, however often the service was asked. A decision may
-    have been made: ask for it again, under its key.
+    """Nobody answered, however often the service was asked.
+
+    A decision may have been made: ask for it again, under its key.
+
+    Examples
+    --------
+    >>> try:
+    ...     Client("http://127.0.0.1:9", "eh_...", tries=1).decision("a-17")
+    ... except Unreachable as away:
+    ...     print(away)
+    http://127.0.0.1:9 did not answer (ConnectionRefusedError) in 1 tries.
     """
 
 
@@ -396,8 +446,10 @@ class Client:
         return self._call("GET", path)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send anything else: "/v1/kill", "/v1/erasures". It is sent once, because who repeats it
-        may do it twice; but a 429 says that it was not done, and is waited for.
+        """Send anything else: "/v1/kill", "/v1/erasures".
+
+        It is sent once, because who repeats it may do it twice; but a 429 says that it was not
+        done, and is waited for.
 
         Parameters
         ----------
