@@ -26,6 +26,7 @@ FACES = {
     "evenhand.theory": "Theory: the bounds of the paper as functions",
     "evenhand_service.ledger": "Ledger: the record that can be verified",
     "evenhand_service": "Service: decisions over HTTP",
+    "evenhand_service.client": "Client: asking a service from Python",
 }
 """The modules of the reference, with the title of their page."""
 

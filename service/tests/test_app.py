@@ -1,16 +1,22 @@
 """The application: what it does besides answering, and what it keeps to itself."""
 
 import asyncio
+import runpy
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from service.tests.bank import LOAN, Bank, application
 from service.tests.lives import closings
 from tests.without_clocks import PATIENCE, until
 
-from evenhand_service.app import SWITCH_INTERVAL, repeat
+from evenhand_service import SCOPES
+from evenhand_service.app import SWITCH_INTERVAL, make_api, repeat
 from evenhand_service.ledger import LedgerUnavailable
+from evenhand_service.request_guard import PUBLIC
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_turns_are_short_while_the_service_runs_and_as_before_afterwards(tmp_path):
@@ -96,3 +102,22 @@ def test_a_replica_that_does_not_train_takes_up_what_is_published(tmp_path):
     until(lambda: bank.service.decider.active(LOAN).policy.seq == newest.seq, "the new policy")
     bank.close()
     assert newest.epoch == closed + 1
+
+
+def test_the_page_of_the_http_interface_is_written_from_the_document():
+    page = runpy.run_path(str(ROOT / "scripts" / "write_http.py"))["page"]()
+    kept = (ROOT / "service" / "docs" / "http.md").read_text(encoding="utf-8")
+    assert kept == page, "run scripts/write_http.py"
+    for path, operations in make_api().openapi()["paths"].items():
+        for method in operations:
+            assert f"### {method.upper()} {path}\n" in page
+
+
+def test_every_route_but_the_probes_names_its_scope():
+    scopes = {
+        path: operation.get("security", [{"key": []}])[0]["key"]
+        for path, operations in make_api().openapi()["paths"].items()
+        for operation in operations.values()
+    }
+    assert {path for path, found in scopes.items() if not found} == set(PUBLIC) & set(scopes)
+    assert {scope for found in scopes.values() for scope in found} == set(SCOPES)

@@ -3,7 +3,7 @@
 import pytest
 from tests.test_docstrings import faults, methods, named
 
-NAMED = named(("evenhand_service.ledger", "evenhand_service"))
+NAMED = named(("evenhand_service.ledger", "evenhand_service", "evenhand_service.client"))
 METHODS = methods(NAMED)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI, Response
 from prometheus_client import Counter
 from pydantic.json_schema import models_json_schema
+from starlette.types import Lifespan
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
@@ -19,7 +20,7 @@ from evenhand_service.bodies import Reads
 from evenhand_service.keys import LedgerKeys
 from evenhand_service.ledger import Ledger
 from evenhand_service.problems import ANSWERED_ERRORS, answer_error
-from evenhand_service.request_guard import PUBLIC, RequestGuard
+from evenhand_service.request_guard import RequestGuard, WithScope
 from evenhand_service.schemas import Body, ProblemDocument
 from evenhand_service.settings import Settings
 from evenhand_service.state import LOG, Service
@@ -86,6 +87,30 @@ def create_app(
     True
     """
     service = Service(ledger, settings, keys)
+    app = make_api(lambda _: running(service, train))
+    app.state.service = service
+    hosts = frozenset(name.lower() for name in (*LOCAL_HOSTS, *settings.allowed_hosts))
+    return RequestGuard(app, service, hosts, routes.QUICK)
+
+
+def make_api(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
+    """Put the routes together.
+
+    Parameters
+    ----------
+    lifespan : callable, optional
+        What happens at the start and at the end of the process.
+
+    Returns
+    -------
+    FastAPI
+        Without a service it answers nothing, but `openapi()` describes it.
+
+    Examples
+    --------
+    >>> make_api().openapi()["paths"]["/v1/erasures"]["post"]["security"]
+    [{'key': ['admin']}]
+    """
     app = FastAPI(
         title="evenhand",
         version="1",
@@ -93,9 +118,8 @@ def create_app(
         redoc_url=None,
         openapi_url=None,
         telemetry=NO_TELEMETRY,
-        lifespan=lambda _: running(service, train),
+        lifespan=lifespan,
     )
-    app.state.service = service
     written = app.openapi
     app.openapi = lambda: described(app, written)  # type: ignore[method-assign]
     document = cache(lambda: canonical(app.openapi()).encode())
@@ -109,8 +133,7 @@ def create_app(
     app.state.plain_routes = [*routes.ROUTER.routes, *dashboard.ROUTER.routes]
     for error in ANSWERED_ERRORS:
         app.add_exception_handler(error, answer_error)
-    hosts = frozenset(name.lower() for name in (*LOCAL_HOSTS, *settings.allowed_hosts))
-    return RequestGuard(app, service, hosts, routes.QUICK)
+    return app
 
 
 @contextlib.asynccontextmanager
@@ -145,7 +168,9 @@ async def running(service: Service, train: bool) -> AsyncIterator[None]:
 
 
 def described(app: FastAPI, write: Callable[[], Json]) -> Json:
-    """The OpenAPI document, with the key that most routes need and what a problem looks like."""
+    """The OpenAPI document, with the scope of the key and the body that each route needs, and what
+    a problem looks like.
+    """
     if app.openapi_schema is not None:
         return app.openapi_schema
     document = write()
@@ -154,32 +179,26 @@ def described(app: FastAPI, write: Callable[[], Json]) -> Json:
     parts["schemas"]["ProblemDocument"] = ProblemDocument.model_json_schema()
     for name in ("HTTPValidationError", "ValidationError"):
         parts["schemas"].pop(name, None)
-    for path, operations in document["paths"].items():
-        for operation in operations.values():
-            if path not in PUBLIC:
-                operation["security"] = [{"key": []}]
-    describe_bodies(app, document)
-    return document
-
-
-def describe_bodies(app: FastAPI, document: Json) -> None:
-    """Write into the document what the routes take."""
-    taken: dict[type[Body], Json] = {}
+    taken: list[type[Body]] = []
     for route in app.state.plain_routes:
+        if route.path not in document["paths"]:
+            continue  # of the dashboard
+        (method,) = route.methods
+        operation = document["paths"][route.path][method.lower()]
         for part in route.dependant.dependencies:
-            if isinstance(part.call, Reads):
-                (method,) = route.methods
+            if isinstance(part.call, WithScope):
+                operation["security"] = [{"key": [part.call.scope]}]
+            elif isinstance(part.call, Reads):
                 name = part.call.model.__name__
                 schema = {"$ref": f"#/components/schemas/{name}"}
-                document["paths"][route.path][method.lower()]["requestBody"] = {
-                    "content": {"application/json": {"schema": schema}},
-                    "required": True,
-                }
-                taken[part.call.model] = schema
+                content = {"application/json": {"schema": schema}}
+                operation["requestBody"] = {"content": content, "required": True}
+                taken.append(part.call.model)
     _, definitions = models_json_schema(
         [(model, "validation") for model in taken], ref_template="#/components/schemas/{model}"
     )
-    document["components"]["schemas"] |= definitions["$defs"]
+    parts["schemas"] |= definitions["$defs"]
+    return document
 
 
 async def repeat(

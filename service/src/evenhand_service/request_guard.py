@@ -300,26 +300,32 @@ async def _body(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> 
     )
 
 
-def _with_scope(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
+class WithScope:
+    """A dependency of a route: the caller, if the key has a scope. `app.described` writes it into
+    the document.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
     # a coroutine, because FastAPI sends plain functions through a pool of threads
-    async def caller(request: Request) -> Caller:
+    async def __call__(self, request: Request) -> Caller:
+        """The caller; 403 without the scope."""
         service: Service = request.app.state.service
         key: Key = request.scope["evenhand.key"]  # the guard has found it
-        if scope != "decide" or request.method != "POST":
+        if self.scope != "decide" or request.method != "POST":
             # another replica may have revoked it; decisions ask inside of their transaction
             await service.decider.current()
             known = service.decider.basis.keys
             service.key_guard.require_valid(key)
             # and may do so while the work waits: the transaction that does it looks again
             service.ledger.asked_by(key.sha256, known)
-        require_scope(key, scope)
+        require_scope(key, self.scope)
         return Caller(service, key)
 
-    return caller
 
-
-MayDecide = Annotated[Caller, Depends(_with_scope("decide"))]
-MayObserve = Annotated[Caller, Depends(_with_scope("observe"))]
-MayOverride = Annotated[Caller, Depends(_with_scope("override"))]
-MayAudit = Annotated[Caller, Depends(_with_scope("audit"))]
-MayAdmin = Annotated[Caller, Depends(_with_scope("admin"))]
+MayDecide = Annotated[Caller, Depends(WithScope("decide"))]
+MayObserve = Annotated[Caller, Depends(WithScope("observe"))]
+MayOverride = Annotated[Caller, Depends(WithScope("override"))]
+MayAudit = Annotated[Caller, Depends(WithScope("audit"))]
+MayAdmin = Annotated[Caller, Depends(WithScope("admin"))]

@@ -747,7 +747,7 @@ class SharedParts:
     not change from one to the next.
 
     It is here for its speed: `canonical` of the body takes 14.4 us and `text` 1.2 us, of the 40 us
-    that a decision of a batch takes in all (docs/decisions/0022). Tests compare `text` with
+    that a decision of a batch takes in all (docs/decisions/0024). Tests compare `text` with
     `canonical`, and `uniform` with `keyed_uniform`.
     """
 
