@@ -29,7 +29,6 @@ between columns:
     group unknown, or none of the certificate's  outside, counted there
 """
 
-import gc
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,8 +56,8 @@ Keep = Literal["rows", "counts"]
 UNKNOWN = -1
 """The code of an unknown group."""
 FIRST_CAPACITY = 64
-LARGE_CAPACITY = AT_ONCE = 65_536
-"""Rows of an empty table, of one that is large, and rows that are looked at at a time."""
+AT_ONCE = 65_536
+"""Rows of an empty table, and rows that are looked at at a time."""
 PATIENCE = 100
 """Without a maturity window, a label counts as "not come" for the drift tests once this many
 people have been decided after the call that decided the person. A preset number: the category of
@@ -638,8 +637,8 @@ class Rounds:
             self.audits_pending += pending - before[1]
 
     def _make_room(self, people: int, columns: int, priced: bool) -> int:
-        """The first free row. Capacity grows in proportion, so that appending costs O(1) per
-        person: a small table doubles, a large one grows by a sixteenth, where it stands.
+        """The first free row. Capacity doubles, so that appending costs O(1) per person; pages that
+        nobody has written to take no memory.
         """
         if self._features.shape[1] != columns:
             self._features = np.zeros((len(self._features), columns))
@@ -647,13 +646,12 @@ class Rounds:
             self._prices = np.zeros((len(self._features), 2))
         capacity = len(self._features)
         if self._size + people > capacity:
-            more = capacity if capacity < LARGE_CAPACITY else capacity // 16
-            larger = max(capacity + more, self._size + people)
+            larger = max(2 * capacity, self._size + people)
             for name in KINDS:
-                _grow(self._data, name, larger)
-            _grow(vars(self), "_features", larger)
+                self._data[name] = _grown(self._data[name], larger)
+            self._features = _grown(self._features, larger)
             if self._prices is not None:
-                _grow(vars(self), "_prices", larger)
+                self._prices = _grown(self._prices, larger)
         return self._size
 
     def _code_of(self, group: Hashable) -> int:
@@ -1146,8 +1144,8 @@ class Rounds:
         return one, two, three
 
     def log_of_rows(self, rows: IntArray) -> RoundLog:
-        """These rows, which must be resolved, in their order; a copy, not a view of the table,
-        which could then not grow where it stands.
+        """These rows, which must be resolved, in their order; a copy, not a view, which would hold
+        the whole table after it has grown.
         """
         if not len(rows):
             return self._log_of(slice(0, 0), np.zeros(0, dtype=bool))
@@ -1462,20 +1460,10 @@ def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:
     return RoundLog.merged(parts) if parts else None
 
 
-def _grow(columns: dict[str, Any], name: str, capacity: int) -> None:
-    """More rows for a column, without a second copy of it in memory unless somebody looks at it."""
-    shape = (capacity, *columns[name].shape[1:])
-    for collect in (False, True):
-        if collect:  # there is a view of it; perhaps nobody can reach it any more
-            gc.collect()
-        try:
-            columns[name].resize(shape)
-        except ValueError:
-            continue
-        return
-    column = columns[name]
-    columns[name] = np.zeros(shape, column.dtype)
-    columns[name][: len(column)] = column
+def _grown(column: Column, capacity: int) -> Column:
+    larger = np.zeros((capacity, *column.shape[1:]), column.dtype)
+    larger[: len(column)] = column
+    return larger
 
 
 def _table(given: Column, rows: int, name: str) -> FloatArray:
