@@ -200,7 +200,9 @@ class Certified:
         return as_planned(state, epoch), epoch
 
     def _goes_on(self, state: CertifiedState, rounds: Rounds) -> Epoch:
-        """The epoch is not over: the same one (the same number), with its next look set."""
+        """The epoch is not over (a frozen one never is): the same one, with the same number, and
+        its next look set.
+        """
         look = NEVER if state.drift is None else next_look(rounds.decided)
         return replace(rounds.epoch, look_at=look)
 
@@ -263,10 +265,9 @@ class Certified:
         round = rounds.decided
         length = self._length(state, round)
         aim = 1.0 if self.quota is None else self.quota.aim(rounds, now)
+        spent = hard_counts.budget_spent(self.audit_budget, rounds)
         if state.process is None or people.sample is None:
-            if hard_counts.budget_spent(
-                self.audit_budget, rounds
-            ):  # nothing can be learned any more
+            if spent:  # nothing can be learned any more
                 return state, constant_epoch(
                     state, number, round, length, fallback=self.fallback, aim=0.0
                 )
@@ -285,7 +286,7 @@ class Certified:
                 loss=self.loss,
             )
         inputs = replace(self._inputs(state, rounds, people, number, round), aim=aim)
-        if hard_counts.budget_spent(self.audit_budget, rounds):
+        if spent:
             return self._freeze(state, inputs, rounds.schema)
         # again: once intervals have started, all rounds count, not those of the run alone
         length = self._length(state, round)
