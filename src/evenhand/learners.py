@@ -20,8 +20,9 @@ from evenhand.algorithms.certified import certificates
 from evenhand.algorithms.certified.choose import SCHEDULE
 from evenhand.algorithms.certified.forecast import RateForecast, sentences
 from evenhand.algorithms.certified.quota import Quota
+from evenhand.algorithms.certified.settings import BoundName
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
-from evenhand.algorithms.certified.step import BoundName, Certified, certificate_of
+from evenhand.algorithms.certified.step import Certified
 from evenhand.algorithms.exploration import (
     PRINTED,
     Explorer,
@@ -302,7 +303,7 @@ class CertifiedLearner(EpochLearner):
         That of a frozen policy never changes; only a suspension ends it.
         """
         with self.online.lock:
-            return certificate_of(self.state, self.epoch)
+            return certificates.certificate_of(self.state, self.epoch)
 
     def certify(self, policy: Mixture) -> Certificate:
         """A certificate for any mixture of the learner's hypotheses.

@@ -8,7 +8,7 @@ Exact: nothing here can fail by chance.
 import numpy as np
 import pytest
 
-from evenhand.algorithms.certified import step
+from evenhand.algorithms.certified import start as certified_start
 from evenhand.environments import Scores
 from evenhand.hypotheses import Linear, ScoreThresholds, Stumps
 from evenhand.learners import CertifiedLearner
@@ -72,9 +72,11 @@ def test_class_and_epochs_do_not_depend_on_the_size_of_a_block():
 
 def test_control_cuts_of_all_who_have_come_depend_on_it(monkeypatch):
     """Seen to fail: the class is made of the values of everybody so far."""
-    original = step.first_arrivals
+    original = certified_start.first_arrivals
     monkeypatch.setattr(
-        step, "first_arrivals", lambda rounds, first, stop: original(rounds, first, rounds.decided)
+        certified_start,
+        "first_arrivals",
+        lambda rounds, first, stop: original(rounds, first, rounds.decided),
     )
     found = [at_once(block, 1500) for block in (100, 500)]
     assert len(found[0][0]) != len(found[1][0])

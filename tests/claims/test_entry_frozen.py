@@ -17,7 +17,7 @@ import pytest
 from joblib import Parallel, delayed
 from tests.claims.entry import DELTA, FPR, ROUNDING, People, close_epoch, two_scores
 
-from evenhand.algorithms.certified import intervals, step
+from evenhand.algorithms.certified import hard_counts, intervals, step
 from evenhand.algorithms.certified.step import Certified
 from evenhand.fairness import FalseNegativeRate, SelectionRate
 from evenhand.learners import CertifiedLearner
@@ -69,8 +69,12 @@ def life(rate, seed, *, thawed=False):
 
 
 def wrong_life(rate, seed):
+    def everywhere(policy, groups):
+        return np.ones(len(groups), bool)
+
     with (
-        patch.object(step, "labelled_groups", lambda policy, groups: np.ones(len(groups), bool)),
+        patch.object(step, "labelled_groups", everywhere),
+        patch.object(hard_counts, "labelled_groups", everywhere),
         patch.object(intervals, "LEAST_FORESEEN", 0.2),
     ):
         return life(rate, seed, thawed=True)

@@ -28,8 +28,8 @@ from evenhand import (
 )
 from evenhand.algorithms.certified.evidence import FIRST_PEOPLE, group_codes
 from evenhand.algorithms.certified.forecast import Prospect, epoch_length
+from evenhand.algorithms.certified.settings import FIRST_FITTED, FIRST_ROUNDS
 from evenhand.algorithms.certified.state import LATER_GROUPS
-from evenhand.algorithms.certified.step import FIRST_FITTED, FIRST_ROUNDS
 from evenhand.bounds import BettingBound
 from evenhand.environments import LowerBound, Replay, random_population, threshold_population
 from evenhand.planning.launch import certified_learner, share_of_delta

@@ -17,7 +17,7 @@ from tests.bounds.betting_checks import pair_log_wealth
 from tests.bounds.betting_worlds import added
 
 from evenhand.algorithms.certified.intervals import AuditProcess
-from evenhand.algorithms.certified.step import nominate
+from evenhand.algorithms.certified.nominate import nominate
 from evenhand.bounds import BettingBound
 from evenhand.bounds.betting_wealth import counts_labels
 from evenhand.environments import Discrete

@@ -147,7 +147,7 @@ def bets_fixed_at_the_closing(patch):
     real = step.close
     algorithms = []
 
-    def matured(algorithm, *arguments):
+    def remembering(algorithm, *arguments):
         algorithms.append(algorithm)
         return of_algorithm(algorithm, *arguments)
 
@@ -156,8 +156,8 @@ def bets_fixed_at_the_closing(patch):
         record = algorithms[-1]._record(state, rounds.mixture(cohort.epoch), people)
         return real(replace(state, records={cohort.epoch: record}), cohort, rounds)
 
-    of_algorithm = Certified._matured
-    patch.setattr(Certified, "_matured", matured)
+    of_algorithm = Certified.step
+    patch.setattr(Certified, "step", remembering)
     patch.setattr(step, "close", hindsight)
 
 

@@ -16,7 +16,7 @@ from tests.bounds import betting_checks
 from tests.bounds.betting_worlds import FPR, random_plan, random_world, small_bound
 from tests.mutants import checks
 
-from evenhand.algorithms.certified import intervals, step
+from evenhand.algorithms.certified import intervals, nominate, step
 from evenhand.algorithms.certified.evidence import group_codes
 from evenhand.algorithms.certified.intervals import AuditProcess, BettingProcess, EpochRecord
 from evenhand.algorithms.certified.step import Certified
@@ -65,7 +65,7 @@ def delta_not_split(patch):
 
 
 def every_nominee_gets_all_of_delta(patch):
-    patch.setattr(step, "inverse_square_share", lambda total, number: total)
+    patch.setattr(nominate, "inverse_square_share", lambda total, number: total)
 
 
 def delta_not_booked(patch):
@@ -152,11 +152,11 @@ def nominees_bet_on_open_epochs(patch):
 def cohorts_closed_again(patch):
     """Every closing takes all rounds from the first on."""
 
-    def everything(algorithm, state, rounds, now):
-        spans = rounds.spans(0, rounds.matured(now, algorithm.maturity))
+    def everything(state, rounds, now):
+        spans = rounds.spans(0, rounds.matured(now, state.guarantee.maturity))
         return [rounds.count(first, stop) for _, first, stop in spans]
 
-    patch.setattr(Certified, "_matured", everything)
+    patch.setattr(step, "matured", everything)
 
 
 def radius_off(patch):

@@ -2,7 +2,11 @@
 bandit over fair policies.
 
 1. Accept all applicants until the labels of the first T_0 people have all come: these people, and
-   nobody else, are the sample.
+   nobody else, are the sample. It suffices when its slack beta, which is computed from the counts
+   of (group, label) alone, is small enough: (limit - gamma) / 2 where no length is given, so that
+   every gamma-fair policy is allowed; at most the limit where one is. Several preset sizes may be
+   looked at, and no delta is paid for that: the counts alone say at which of them to stop, never
+   the features, so given all pairs (group, label) the size is a constant (`exploration`).
 2. From this sample build the FairCSC oracle over mixtures whose empirical gap is at most limit -
    beta. (The paper allows gamma + beta on the sample and so gets gamma + 2 beta on the population;
    here the limit is given, and takes the place of gamma + 2 beta.) The exact oracle by default, or
@@ -12,10 +16,15 @@ bandit over fair policies.
 4. Decide by the smoothed mixture Q^mu; feed labels back as importance-weighted losses
    (Proposition 2.4).
 
+By default five things are not the paper's: the sample's gap is kept below limit - beta, the oracle
+is exact, epochs double, only accepts are importance-weighted (one-sided, which also uses the rounds
+of the exploration), and mu_t is the practical schedule. Each has a setting that gives the paper's.
+
 Fairness rests on one event: |gap on the sample - gap on D| <= beta for all of H at once. Every
 policy that is deployed mixes members of the oracle's set and constants, so the event covers all
 rounds. `step` does 1 until the sample suffices, and then once per epoch 4 (the losses so far), 2
-(the oracle on their rows) and 3 (solve, deploy).
+(the oracle on their rows) and 3 (solve, deploy). The learner calls it before a decision when the
+open epoch is full, or overdue with new labels; None lets the open epoch go on.
 """
 
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -292,7 +301,9 @@ class TwoPhase:
     def step(
         self, state: TwoPhaseState, rounds: Rounds, now: float | None
     ) -> tuple[TwoPhaseState, Epoch | None]:
-        """Explore, or open the bandit's next epoch; None lets the open epoch go on."""
+        """When the open epoch is full, or overdue with new labels: explore, or open the bandit's
+        next epoch; None lets the open one go on.
+        """
         # 1. accept all applicants until the labels of T_0 people have come
         if state.exploring:
             state = self.explore(state, rounds)
@@ -476,7 +487,9 @@ class TwoPhase:
         return replace(state, explored=self.explorer.forget(state.explored, rounds, lost))
 
     def is_frozen(self, state: TwoPhaseState) -> bool:
-        """Whether so many people of the sample are lost that no new policy keeps the limit."""
+        """Whether so many people of the sample are lost that of all new policies only constants,
+        which have no gap, are known to keep the limit.
+        """
         slack = state.explored.slack
         return slack is not None and not self.explorer.keeps(slack)
 

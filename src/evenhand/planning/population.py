@@ -24,7 +24,7 @@ import scipy
 
 from evenhand.algorithms.certified.candidates import require_readable
 from evenhand.algorithms.certified.quota import Quota
-from evenhand.algorithms.certified.step import CUTS, FIRST_ROUNDS
+from evenhand.algorithms.certified.settings import CUTS, FIRST_ROUNDS
 from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass, Json, Rate
 from evenhand.environments import Discrete, Replay
 from evenhand.environments.population import ZERO_ONE, loss_on

@@ -7,6 +7,7 @@ import pytest
 from tests.play import WORLD
 
 import evenhand as eh
+from evenhand.algorithms.certified import hard_counts
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
@@ -174,7 +175,7 @@ def test_variants_are_on_record_before_the_first_coin_and_accept_less_by_the_coi
     records = [after.records[one.number] for one in (paused, spent, plan)]
     assert records[2] is state.records[number]
     for one, flags in ((paused, {"audits_open": False}), (spent, {"quota_open": False})):
-        gated, epoch = algorithm._variant(replace(state, **flags), rounds, 99)
+        gated, epoch = hard_counts.variant(replace(state, **flags), rounds, 99)
         assert epoch.mixture == one.mixture
         assert epoch.phase == one.phase
         assert np.array_equal(gated.records[99].labelled, after.records[one.number].labelled)

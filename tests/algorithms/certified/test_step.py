@@ -12,8 +12,9 @@ from tests.claims.continuous import scores, vectors
 from tests.play import WORLD, decide_people, report_all
 
 from evenhand.algorithms.certified import step as certified_step
+from evenhand.algorithms.certified.closing import close, matured
 from evenhand.algorithms.certified.intervals import AuditProcess, BettingProcess
-from evenhand.algorithms.certified.step import Certified, close
+from evenhand.algorithms.certified.step import Certified
 from evenhand.bounds import BettingBound
 from evenhand.environments import Discrete
 from evenhand.errors import InvalidInput, ProtocolError
@@ -324,7 +325,7 @@ class TestBetsBeforeCoins:
         monkeypatch.setattr(AuditProcess, "bets", never)
         monkeypatch.setattr(BettingBound, "plan", never)
         monkeypatch.setattr(certified_step, "fit_outcomes", never)
-        for cohort in told.algorithm._matured(state, rounds, None):
+        for cohort in matured(state, rounds, None):
             state = close(state, cohort, rounds)
         assert len(used) >= 2
         for epoch, record in used:

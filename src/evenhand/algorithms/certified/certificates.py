@@ -1,12 +1,10 @@
-"""What is claimed about a policy, and what is missing, in records and sentences for people."""
+"""What is claimed about a policy, in a record for people."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
-from evenhand.algorithms.base import Note
-from evenhand.algorithms.certified.evidence import FIRST_PEOPLE
 from evenhand.algorithms.certified.state import CertifiedState, GapEnds, Guarantee, ShareEnds
 from evenhand.errors import CannotCertify, InvalidInput, NotSerialisable
 from evenhand.fairness.certificate import (
@@ -22,14 +20,12 @@ from evenhand.fairness.certificate import (
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.rounds import GroupCounts
+from evenhand.rounds import Epoch, GroupCounts
 from evenhand.words import Group
 
 Key = TypeVar("Key")
 ROUNDING = 1e-9
 """How far a solver's rounding may carry a mixture beyond the limit."""
-MOST_NAMED = 20
-"""So many values outside of the certificate are named in a note."""
 
 
 def certificate(
@@ -90,6 +86,17 @@ def certificate(
     )
     reasons = state.alarms or (() if state.process is not None else state.ended)
     return issued.suspend("; ".join(reasons)) if reasons else issued
+
+
+def certificate_of(state: CertifiedState, epoch: Epoch) -> Certificate:
+    """What is claimed about the policy of an epoch. That of a frozen policy never changes; only a
+    suspension ends it.
+    """
+    if state.frozen is not None:
+        return state.frozen
+    gaps: GapEnds | None = state.gaps.get(epoch.number)
+    accepted = state.accepted.get(epoch.number)
+    return certificate(state, epoch.mixture, gaps, epoch.end, accepted)
 
 
 def _shares(state: CertifiedState, policy: Mixture, accepted: ShareEnds | None) -> dict[str, Any]:
@@ -200,45 +207,6 @@ def uncovered(state: CertifiedState) -> dict[Group, float]:
     if state.evidence.unknown:
         outside[None] = state.evidence.unknown
     return outside
-
-
-def notes(state: CertifiedState) -> list[Note]:
-    """What is missing, and what has happened."""
-    found = []
-    if state.ended:
-        why = "; ".join(state.ended)
-        text = f"suspended at round {state.began} ({why}); this is certification run {state.run}."
-        found.append(Note("suspended", text))
-    if state.process is None:
-        for group, rate, have in state.evidence.missing(
-            state.guarantee.rates, state.guarantee.groups
-        ):
-            text = (
-                f"only constants are deployed: group {group!r} has {have:g} "
-                f"{rate.denominator_name}, {FIRST_PEOPLE} are needed to begin."
-            )
-            found.append(Note("waiting for people", text, group))
-    if state.evidence.unresolved:
-        text = (
-            f"{state.evidence.unresolved:g} labels had not come when their cohort closed; they "
-            "count as the worst case."
-        )
-        if state.guarantee.maturity is None:
-            text += (
-                " If outcomes take time, say how long: maturity=, with at= in decide and observe."
-            )
-        found.append(Note("unresolved labels", text))
-    rare = {group: people for group, people in uncovered(state).items() if group is not None}
-    if rare and state.process is not None:
-        some = list(rare.items())[:MOST_NAMED]
-        named = ", ".join(f"{group!r} ({people:g})" for group, people in some)
-        why = "they are not among the groups of the guarantee"
-        if state.guarantee.reserved(state.run):
-            why = (
-                f"a group joins once it has {FIRST_PEOPLE} people; a value with fewer may be a typo"
-            )
-        found.append(Note("outside", f"outside the certificate: people of {named}; {why}."))
-    return found
 
 
 def _draws(counts: GroupCounts) -> tuple[DrawCount, ...]:

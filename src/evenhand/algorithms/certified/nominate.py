@@ -22,18 +22,20 @@ Fits to labels with weights up to 10 have several times the variance (Adult, 1,0
 instead of .17).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evenhand.algorithms.certified.evidence import PastPeople, group_codes
+from evenhand.algorithms.certified.intervals import BettingProcess
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
 from evenhand.contracts import Hypothesis, HypothesisClass
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression, spread
 from evenhand.faircsc import bind_fair
+from evenhand.fairness.delta_ledger import inverse_square_share
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import is_constant
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, LabelledSample, Prices
@@ -105,6 +107,40 @@ def nominees(
             chosen.append(hypothesis)
             known = np.concatenate([known, accepts[np.newaxis]])
     return chosen
+
+
+def nominate(
+    state: CertifiedState, hypotheses: Sequence[Hypothesis], round: int, labels: float
+) -> CertifiedState:
+    """The N-th nominated hypothesis books 6 delta_r / (pi^2 N^2), which sums to delta_r, and is
+    judged by later epochs only: it was chosen by the past, so later people are fresh. labels: how
+    many were seen by now.
+    """
+    process = state.process
+    assert isinstance(process, BettingProcess)
+    ledger = state.ledger
+    guarantee = state.guarantee
+    shares = state.shares
+    for hypothesis in hypotheses:
+        number = len(process.members) + 1
+        share = inverse_square_share(guarantee.own_share(state.run), number)
+        what = f"nominated hypothesis {number}"
+        ledger = ledger.book(what, share, at=round, run=state.run)
+        process = process.joined_by(hypothesis, share)
+        if shares is not None:
+            kept = guarantee.for_shares(state.run) * (0.5 if guarantee.group_decides else 1.0)
+            own = inverse_square_share(kept, number)
+            what = f"accepted share of nominated hypothesis {number}"
+            ledger = ledger.book(what, own, at=round, run=state.run)
+            shares = shares.joined_by(own)
+    return replace(
+        state,
+        process=process,
+        shares=shares,
+        ledger=ledger,
+        nominated_at=float(round),
+        nominated_labels=labels,
+    )
 
 
 def _thinned(log: RoundLog) -> RoundLog:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.algorithms.certified.evidence import MOST_NEW, group_codes
+from evenhand.algorithms.certified.evidence import MOST_NEW, PastPeople, group_codes
 from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.algorithms.certified.tally import OpenCohorts, TalliedCohort
 from evenhand.estimation import RoundLog
@@ -123,6 +123,16 @@ class ClosedSample:
     log: RoundLog
     observed: RoundLog
     pieces: Sequence[CohortSample | Counts]
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedPeople:
+    """What planning may look at: sample, the resolved rounds of closed cohorts or some of them
+    (None if there are none), and past, the people whom forecasts are made for.
+    """
+
+    sample: ClosedSample | None
+    past: PastPeople
 
 
 def closed_sample(

@@ -1,0 +1,148 @@
+"""Closing cohorts: the people of one epoch whose labels have matured are counted once.
+
+`count_open` keeps sums over the rounds that are to close next, `matured` cuts them by epoch, and
+`close` adds one cohort to all that is known.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from evenhand.algorithms.certified.evidence import group_codes
+from evenhand.algorithms.certified.intervals import BettingProcess, EpochRecord
+from evenhand.algorithms.certified.rule_tables import RuleSlots
+from evenhand.algorithms.certified.sample import remember_closed, still_needed
+from evenhand.algorithms.certified.shares import AcceptedShares
+from evenhand.algorithms.certified.state import CertifiedState
+from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, TalliedCohort
+from evenhand.rounds import Counts, Rounds
+from evenhand.words import BoolArray
+
+NO_RULES = RuleSlots(())
+
+
+def count_open(state: CertifiedState, rounds: Rounds, now: float | None) -> OpenCohorts:
+    """Sums over the rounds that have matured and are not closed, with those since the last
+    look: all of them will close together. They stay in the table's memory, as what can be
+    counted anew from its rows.
+    """
+    process = state.process
+    slots = rule_slots(state)
+    cohorts: OpenCohorts | None
+    _, cohorts = rounds.so_far(OPEN)
+    other_rules = cohorts is not None and cohorts.slots not in (None, slots)
+    if cohorts is None or cohorts.since != state.closed_to or other_rules:
+        cohorts = OpenCohorts(state.closed_to, state.closed_to)
+    judged = {}
+    if isinstance(process, BettingProcess):
+        records = state.records.items()
+        judged = {
+            number: record.regression for number, record in records if record.bets is not None
+        }
+    stop = rounds.matured(now, state.guarantee.maturity)
+    cohorts.feed(rounds, stop, slots, judged, group_decides=state.guarantee.group_decides)
+    rounds.keep_so_far(OPEN, cohorts.fed_to, cohorts)
+    return cohorts
+
+
+def matured(
+    state: CertifiedState, rounds: Rounds, now: float | None
+) -> Iterator[Counts | TalliedCohort]:
+    """The prefix of rounds whose window has passed, cut by epoch.
+
+    A prefix, because closing whoever is ready would select people with quick labels.
+    """
+    cohorts = count_open(state, rounds, now)
+    slots = rule_slots(state)
+    for span in cohorts.spans:
+        _, first, stop = span
+        tally = cohorts.tallies.get(first)
+        yield rounds.count(first, stop) if tally is None else tally.closed(rounds, span, slots)
+
+
+def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds) -> CertifiedState:
+    """Look at a closed cohort exactly once, by the record that opened its epoch: a second look
+    with a newer record would not be predictable. A cohort without a record (a constant or a
+    lottery was deployed, before intervals started) only counts towards the start.
+    """
+    record = state.records.get(cohort.epoch)
+    process = state.process
+    contradictions = state.contradictions
+    judged = False
+    if process is not None and record is not None:
+        judged = process.judges(record)
+        process = process.update(cohort, record, rounds)
+        contradictions = int(process.intervals()[2].sum())
+    shares = state.shares
+    group_shares = state.group_shares
+    if shares is not None and record is not None:
+        shares, group_shares = _counted_shares(state, cohort, record)
+    evidence = state.evidence.add(cohort, state.groups, judged=judged)
+    remember_closed(rounds, state.spans, cohort, rule_slots(state))
+    return replace(
+        state,
+        process=process,
+        contradictions=contradictions,
+        shares=shares,
+        group_shares=group_shares,
+        evidence=evidence,
+        closed_to=cohort.stop,
+        spans=(*state.spans, (cohort.epoch, cohort.first, cohort.stop)),
+    )
+
+
+def _counted_shares(
+    state: CertifiedState, cohort: Counts | TalliedCohort, record: EpochRecord
+) -> tuple[AcceptedShares, AcceptedShares | None]:
+    """The shares that rules accept, with a closed cohort: all its people count."""
+    process, groups = state.running
+    assert state.shares is not None
+    decide = state.guarantee.group_decides
+    rounds = cohort.rounds
+    # where rules see the group, what they say about one that nobody has named is not known
+    codes = group_codes(cohort.group, groups)
+    inside = codes >= 0 if decide else np.ones(len(rounds), dtype=bool)
+    if isinstance(cohort, TalliedCohort):
+        accepted = cohort.chosen(inside)
+    else:
+        shown = cohort.group[inside] if decide else None
+        accepted = process.table(cohort.features[inside], shown) @ rounds[inside]
+    doubtful = float(rounds[~inside].sum()) + cohort.lost
+    people = float(rounds[inside].sum())
+    shares = state.shares.update(accepted[: record.rules], people, doubtful)
+    if not decide or state.group_shares is None:
+        return shares, None
+    known = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
+    own = codes[known] == np.arange(len(record.labelled))[:, np.newaxis]
+    doubtful = float(rounds[~known].sum()) + cohort.lost
+    people = float(rounds[known].sum())
+    return shares, state.group_shares.update(own @ rounds[known], people, doubtful)
+
+
+def join_groups(state: CertifiedState, round: int) -> CertifiedState:
+    """A group that has turned up since the start, and has a few people by now, joins."""
+    if not isinstance(state.process, BettingProcess) or not state.guarantee.reserved(state.run):
+        return state
+    for group in state.evidence.groups:
+        if group not in (state.groups or ()):
+            state = state.joined_by_group(group, round)
+    return state
+
+
+def rule_slots(state: CertifiedState) -> RuleSlots:
+    """Where the rules of the certificate cut; no rules before intervals start."""
+    return NO_RULES if state.process is None else state.process.slots
+
+
+def needed_rows(state: CertifiedState, rounds: Rounds) -> BoolArray | None:
+    """Where counts alone are kept: which rows of the table are still needed; None: all of
+    them.
+    """
+    _, cohorts = rounds.so_far(OPEN)
+    if state.process is None or state.drift is None or cohorts is None:
+        return None
+    if cohorts.since != state.closed_to:
+        return None  # a cohort has just been closed: at the next look
+    slots = rule_slots(state)
+    return still_needed(rounds, state.spans, cohorts, slots, state.drift.fed_to)

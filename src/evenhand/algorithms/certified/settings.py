@@ -1,0 +1,210 @@
+"""What the settings of the certified algorithm mean, and the checks that they make sense: each
+function takes the settings that it looks at.
+"""
+
+from math import isfinite
+from typing import Literal
+
+import numpy as np
+
+from evenhand.algorithms.certified.intervals import AUDIT_BOUNDS
+from evenhand.algorithms.certified.quota import Quota
+from evenhand.algorithms.settings import require_choice, require_number
+from evenhand.contracts import FixedCountBound, GroupUse, Hypothesis, HypothesisClass, Rate
+from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import require_certifiable
+
+BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
+FIRST_ROUNDS = 100
+FIRST_FITTED = 1000
+"""Rounds of the first epoch; a class that is fitted needs more labels than one that is judged as it
+is."""
+MOST_LOG_SIZE = 12.0
+"""A union bound is taken over classes up to this ln|H|."""
+CUTS = 64
+"""Cuts per column, for stumps."""
+
+
+def too_rich(hypotheses: HypothesisClass) -> bool:
+    """Whether no union over the class can be paid: it cannot be enumerated, or is too large."""
+    size = hypotheses.log_size
+    return not hypotheses.exact or (isfinite(size) and size > MOST_LOG_SIZE)
+
+
+def bound_name(bound: BoundName | FixedCountBound | None, hypotheses: HypothesisClass) -> str:
+    """The name of the bound; by default the one that covers the class."""
+    if bound is None:
+        return "nominate" if too_rich(hypotheses) else "betting"
+    return bound.name if isinstance(bound, FixedCountBound) else bound
+
+
+def first_length(horizon: int | None, *, fitted: bool) -> int:
+    """Rounds of the first epoch."""
+    if not fitted:
+        return FIRST_ROUNDS
+    if horizon is None:
+        return FIRST_FITTED
+    return int(np.clip(horizon // 100, FIRST_ROUNDS, FIRST_FITTED))
+
+
+def bound_or_none(given: float | None, none: float) -> float | None:
+    """A cap of 1 and a floor of 0 are none."""
+    return None if given is None or given == none else float(given)
+
+
+def require_bound(bound: BoundName | FixedCountBound | None) -> None:
+    """One of ours by its name, or one of the user's with another name."""
+    if isinstance(bound, FixedCountBound):
+        if bound.name in ("betting", "nominate", *AUDIT_BOUNDS):
+            raise InvalidInput(
+                f"the bound of your own is called {bound.name!r}, as one of evenhand's is.",
+                hint="give it another name, by which certificates tell them apart.",
+                argument="bound",
+            )
+    elif bound is not None:
+        require_choice("bound", bound, ("betting", "nominate", *AUDIT_BOUNDS))
+
+
+def require_audits(audit_rate: float | Literal["auto"], audit_budget: float | None) -> None:
+    """How often, and how many people, the audit coin may accept."""
+    if not (isinstance(audit_rate, str) and audit_rate == "auto"):
+        requirement = 'it is "auto" or a probability in (0, 1]'
+        require_number("audit_rate", audit_rate, lambda rate: 0 < rate <= 1, requirement)
+    if audit_budget is not None:
+        requirement = "it is the number of bad accepts that audits may cost, finite and at least 1"
+        require_number(
+            "audit_budget",
+            audit_budget,
+            lambda many: many >= 1,
+            requirement,
+            "None sets no budget; without a single audit nothing can be certified.",
+        )
+
+
+def require_maturity(maturity: float | None) -> None:
+    """How long labels take."""
+    if maturity is not None:
+        requirement = "a window is a positive, finite span of time"
+        hint = "None says that labels come before the next decision."
+        require_number("maturity", maturity, lambda window: window > 0, requirement, hint)
+
+
+def require_false_alarm(drift_false_alarm: float) -> None:
+    """How often the drift tests may be wrong."""
+    requirement = "the probability of suspending without a reason lies strictly between 0 and 1"
+    require_number(
+        "drift_false_alarm",
+        drift_false_alarm,
+        lambda share: 0 < share < 1,
+        requirement,
+        "0.001 is the default.",
+    )
+
+
+def require_shares(
+    accept_at_most: float | None,
+    accept_at_least: float | None,
+    audit_rate: float | Literal["auto"],
+) -> None:
+    """Cap, floor and audit coin leave room for each other."""
+    requirement = "the share of the population that is accepted at most is a number in (0, 1]"
+    if accept_at_most is not None:
+        require_number(
+            "accept_at_most",
+            accept_at_most,
+            lambda share: 0 < share <= 1,
+            requirement,
+            "0.2 accepts one person in five at most; None and 1 set no cap.",
+        )
+    most = 1.0 if accept_at_most is None else float(accept_at_most)
+    if accept_at_least is not None:
+        require_number(
+            "accept_at_least",
+            accept_at_least,
+            lambda share: 0 <= share <= 1,
+            "the share of the population that is accepted at least is a number in [0, 1]",
+            "None and 0 set no floor.",
+        )
+        if accept_at_least > most:
+            raise InvalidInput(
+                f"accept_at_least is {accept_at_least!r}, and accept_at_most is {most:g}",
+                requirement="the floor lies at or below the cap",
+                hint="lower accept_at_least, or raise accept_at_most.",
+                argument="accept_at_least",
+            )
+    if audit_rate != "auto" and audit_rate > most:
+        raise InvalidInput(
+            f"audit_rate is {audit_rate!r}, and accept_at_most is {most:g}",
+            requirement="the audit coin alone may not accept more than the cap",
+            hint=f'use audit_rate="auto", or one of at most {most:g}.',
+            argument="audit_rate",
+        )
+
+
+def require_quota(quota: object) -> None:
+    """A Quota, if there is one."""
+    if quota is not None and not isinstance(quota, Quota):
+        raise InvalidInput(
+            f"quota is {quota!r}",
+            requirement="it says how many people may be accepted in each period",
+            hint="use evenhand.Quota(count, period), for example Quota(50, period=1.0).",
+            argument="quota",
+        )
+
+
+def require_keep(keep: str, quota: Quota | None, name: str) -> None:
+    """Where counts alone are kept, nothing may look at people one by one. name: of the bound."""
+    require_choice("keep", keep, ("rows", "counts"))
+    needs = {
+        "a quota": quota is not None,
+        f"the bound {name!r}": name not in ("betting", "nominate"),
+    }
+    for what, given in needs.items():
+        if given and keep == "counts":
+            raise InvalidInput(
+                f'keep is "counts", and {what} looks at people one by one.',
+                requirement="where counts alone are kept, every round is counted once",
+                hint='use keep="rows".',
+                argument="keep",
+            )
+
+
+def require_fitting_class(
+    hypotheses: HypothesisClass,
+    bound: BoundName | FixedCountBound | None,
+    rules: tuple[Hypothesis, ...],
+    group_use: GroupUse,
+    rates: tuple[Rate, ...],
+) -> None:
+    """The bound covers the class and the candidates, and nobody sees the group unasked."""
+    name = type(hypotheses).__name__
+    if bound == "dkw" and rules:
+        raise InvalidInput(
+            f"candidates has {len(rules)} rules, and the bound 'dkw' covers the "
+            "thresholds of one class alone",
+            requirement="each candidate needs an interval of its own",
+            hint='use bound="betting".',
+            argument="candidates",
+        )
+    if hypotheses.uses_group and group_use != "decide":
+        raise InvalidInput(
+            f'{name} looks at the group, but group_use is "{group_use}".',
+            hint='choose group_use="decide".',
+            argument="group_use",
+        )
+    require_certifiable(rates)
+    if bound not in (None, "nominate") and too_rich(hypotheses):
+        raise InvalidInput(
+            f"{name} is too rich for a union over its members, which the bound "
+            f"{bound_name(bound, hypotheses)!r} pays.",
+            hint='use bound="nominate".',
+            argument="bound",
+        )
+    # thresholds and stumps are infinitely many, but a grid of cuts from the first rounds is a
+    # finite class for all later ones
+    if bound == "dkw" and not (hypotheses.exact and not isfinite(hypotheses.log_size)):
+        raise InvalidInput(
+            f"the bound 'dkw' covers thresholds on a column, and {name} may hold any rules.",
+            hint='use bound="betting", or a class of thresholds.',
+            argument="bound",
+        )

@@ -1,0 +1,261 @@
+"""Before anything is certified, and how a run of certification starts.
+
+Constants are deployed first. Once every group has its first people, groups and hypotheses are
+fixed, each is given its share of delta_r, and the intervals and the drift tests begin.
+"""
+
+from dataclasses import replace
+from functools import partial
+from math import log
+
+import numpy as np
+
+from evenhand.algorithms.certified.choose import SCHEDULE, PooledCosts
+from evenhand.algorithms.certified.drift import DriftWatch
+from evenhand.algorithms.certified.evidence import first_arrivals
+from evenhand.algorithms.certified.intervals import (
+    AUDIT_BOUNDS,
+    AuditProcess,
+    BettingProcess,
+    GapProcess,
+)
+from evenhand.algorithms.certified.nominate import nominate
+from evenhand.algorithms.certified.prior import likely_shares
+from evenhand.algorithms.certified.rule_tables import acceptance_table
+from evenhand.algorithms.certified.sample import ClosedPeople
+from evenhand.algorithms.certified.settings import CUTS, MOST_LOG_SIZE
+from evenhand.algorithms.certified.shares import AcceptedShares
+from evenhand.algorithms.certified.state import CertifiedState, Guarantee
+from evenhand.bounds import BettingBound
+from evenhand.contracts import (
+    Enumeration,
+    FixedCountBound,
+    GroupUse,
+    Hypothesis,
+    HypothesisClass,
+)
+from evenhand.errors import InvalidInput
+from evenhand.estimation import RoundLog, TransformedLoss
+from evenhand.estimation.outcomes import fit_outcomes
+from evenhand.hypotheses import Stumps
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, is_constant
+from evenhand.policies import Mixture
+from evenhand.randomness import stream
+from evenhand.rounds import Counts, Epoch, Rounds
+from evenhand.words import FloatArray, Group
+
+
+def constant_epoch(
+    state: CertifiedState,
+    number: int,
+    round: int,
+    length: int,
+    *,
+    fallback: str,
+    aim: float = 1.0,
+) -> Epoch:
+    """Before anything is certified: accept all applicants; after a suspension: the fallback,
+    audited. Under a cap or a floor: the lottery at the nearest share that is permitted, which
+    has no gap and accepts exactly that share. aim: the share that spreads a quota, which
+    outranks the floor.
+    """
+    guarantee = state.guarantee
+    share = 1.0
+    if state.run > 1 and fallback == "reject":
+        share = max(0.05, SCHEDULE.exploration_floor(round))
+    share = min(max(share, guarantee.least), guarantee.most, aim)
+    return Epoch(
+        number,
+        "explore",
+        round,
+        length,
+        lottery(share, guarantee.group_use),
+        audit=share,
+        exploration_floor=share,
+    )
+
+
+def lottery(share: float, group_use: GroupUse) -> Mixture:
+    """Accept with this probability, whoever the person is."""
+    if share == 1.0:
+        return Mixture((ACCEPT_ALL,), (1.0,), group_use)
+    if share == 0.0:
+        return Mixture((REJECT_ALL,), (1.0,), group_use)
+    return Mixture((ACCEPT_ALL, REJECT_ALL), (share, 1.0 - share), group_use)
+
+
+def warm_start(state: CertifiedState, history: RoundLog) -> CertifiedState:
+    """Count audited people who were decided before the first round: which groups there are,
+    and whether each has its first people.
+    """
+    share = float(history.acceptance[0])  # one coin for all: every accept was an audit
+    counts = Counts.of_log(0, 0, history, share, np.random.default_rng(0))
+    return replace(state, evidence=state.evidence.add(counts, None, judged=False))
+
+
+def start(
+    state: CertifiedState,
+    rounds: Rounds,
+    people: ClosedPeople,
+    *,
+    hypotheses: HypothesisClass,
+    rules: tuple[Hypothesis, ...],
+    arrivals: int,
+    own_bound: FixedCountBound | None,
+    loss: TransformedLoss,
+) -> CertifiedState:
+    """Fix groups and hypotheses, book delta_r, and begin: people of later epochs are judged,
+    those who wait for their labels are not.
+
+    rules: the candidates; arrivals: N_0, whose values are cuts; own_bound: where the user brought
+    one.
+    """
+    guarantee = state.guarantee
+    groups = guarantee.groups or state.evidence.groups
+    members = () if guarantee.nominates else _members(state, rounds, hypotheses, rules, arrivals)
+    candidates = rules if guarantee.nominates else ()
+    ledger = state.ledger
+    shares, group_shares = _first_shares(guarantee, state.run, members, groups)
+    for number, part in enumerate(() if shares is None else (shares, group_shares)):
+        if part is not None and part.deltas.any():
+            what = f"accepted shares of {len(part)} {('hypotheses', 'groups')[number]}"
+            booked = float(part.deltas.sum())
+            ledger = ledger.book(what, booked, at=rounds.decided, run=state.run)
+    if not guarantee.nominates:
+        what = f"{guarantee.bound} over {len(members)} hypotheses"
+        share = guarantee.own_share(state.run)
+        ledger = ledger.book(what, share, at=rounds.decided, run=state.run)
+    drift = DriftWatch.start(
+        groups,
+        guarantee.false_alarm(state.run),
+        state.closed_to,
+        seed=guarantee.seed,
+        run=state.run,
+    )
+    state = replace(
+        state,
+        groups=groups,
+        # constants treat all groups alike, so a group is covered since the run began
+        covered_from={group: state.covered_from.get(group, state.began) for group in groups},
+        ledger=ledger,
+        process=_process(state, groups, members, rounds, people, own_bound, loss),
+        shares=shares,
+        group_shares=group_shares,
+        drift=drift,
+    )
+    if not candidates:
+        return state
+    # the first nominees; when the next ones are due does not depend on them
+    return replace(
+        nominate(state, candidates, rounds.decided, 0.0), nominated_at=0.0, nominated_labels=0.0
+    )
+
+
+def _members(
+    state: CertifiedState,
+    rounds: Rounds,
+    hypotheses: HypothesisClass,
+    rules: tuple[Hypothesis, ...],
+    arrivals: int,
+) -> tuple[Hypothesis, ...]:
+    """The finite class that all later rounds are judged by: H itself, or its cuts at the values
+    of exactly the first N_0 arrivals of the run, however they were grouped into calls.
+    """
+    source = hypotheses
+    if isinstance(source, Stumps) and source.max_bins is None:
+        source = Stumps(max_bins=CUTS)
+    past = first_arrivals(rounds, state.began, state.began + arrivals)
+    bound = source.bind(past.features, past.group if state.guarantee.group_decides else None)
+    if not isinstance(bound, Enumeration):
+        raise InvalidInput(
+            f"{type(hypotheses).__name__} cannot be enumerated, so there is no union "
+            "bound over it.",
+            hint='use bound="nominate".',
+        )
+    size = bound.totals(np.zeros((1, len(past.features)))).shape[1]
+    if log(size) > MOST_LOG_SIZE:
+        raise InvalidInput(
+            f"the class has {size} members; a union over them is too wide.",
+            hint='use bound="nominate".',
+        )
+    every = (bound.hypothesis(i) for i in range(size))
+    new = (hypothesis for hypothesis in every if not is_constant(hypothesis))
+    return (*rules, *(hypothesis for hypothesis in new if not rules or hypothesis not in rules))
+
+
+def _process(
+    state: CertifiedState,
+    groups: tuple[Group, ...],
+    members: tuple[Hypothesis, ...],
+    rounds: Rounds,
+    people: ClosedPeople,
+    own_bound: FixedCountBound | None,
+    loss: TransformedLoss,
+) -> GapProcess:
+    """The intervals before they have seen anybody, with all of delta_r that is for the gaps."""
+    guarantee = state.guarantee
+    share = guarantee.own_share(state.run)
+    if guarantee.bound in ("betting", "nominate"):
+        shares: tuple[float, ...] = ()
+        if not guarantee.nominates:
+            shares = tuple((share * _likely(state, groups, members, people, loss)).tolist())
+        bound = BettingBound(groups, guarantee.rates, len(members), share, shares=shares)
+        return BettingProcess(bound, members, bound.start(), guarantee.group_decides)
+    return AuditProcess(
+        bound=own_bound or AUDIT_BOUNDS[guarantee.bound],
+        members=members,
+        groups=groups,
+        rates=guarantee.rates,
+        delta=share,
+        columns=max(rounds.features.shape[1], 1),
+        log_size=log(max(len(members), 1)),
+        seed=guarantee.seed,
+        group_decides=guarantee.group_decides,
+    )
+
+
+def _likely(
+    state: CertifiedState,
+    groups: tuple[Group, ...],
+    members: tuple[Hypothesis, ...],
+    people: ClosedPeople,
+    loss: TransformedLoss,
+) -> FloatArray:
+    """The part of delta of each member: by the first people, none of whom is judged."""
+    guarantee = state.guarantee
+    sample = people.sample
+    assert sample is not None  # cohorts have been closed
+    past = people.past
+    costs = PooledCosts.of(
+        sample.log,
+        (past.features, past.group if guarantee.group_decides else None),
+        partial(acceptance_table, members),
+        fit_outcomes(sample.observed),
+        loss,
+        sample.observed,
+    )
+    generator = stream(guarantee.seed, "shares of delta", state.run)
+    return likely_shares(costs, past, guarantee.rates, groups, guarantee.limit, generator)
+
+
+def _first_shares(
+    guarantee: Guarantee, run: int, members: tuple[Hypothesis, ...], groups: tuple[Group, ...]
+) -> tuple[AcceptedShares | None, AcceptedShares | None]:
+    """The shares of hypotheses and of group classifiers at the start of a run; None without a cap
+    and a floor. All that is kept for shares is split evenly; where hypotheses are nominated, half
+    of it is for the groups, if they decide, and the rest for what will be nominated.
+    """
+    if not guarantee.shares_matter:
+        return None, None
+    sides = {
+        "capped": guarantee.accept_at_most is not None,
+        "floored": guarantee.accept_at_least is not None,
+    }
+    decide = guarantee.group_decides
+    each = guarantee.for_shares(run) / max(len(members) + decide * len(groups), 1)
+    if guarantee.nominates:
+        each = 0.5 * guarantee.for_shares(run) / len(groups)
+    shares = AcceptedShares.start(np.full(len(members), each), **sides)
+    if not decide:
+        return shares, None
+    return shares, AcceptedShares.start(np.full(len(groups), each), **sides)
