@@ -255,8 +255,8 @@ def test_a_learner_is_certified_saved_and_goes_on_in_another_process(name, tmp_p
         check=True,
     )
     accept, propensity, digest, text = json.loads(answer.stdout)
-    certificate = learner.certificate
     decisions = learner.decide(frame, ["a"] * 60)
+    certificate = learner.certificate  # the other process asks after its decisions, too
     assert decisions.accept.tolist() == accept
     assert decisions.propensity.tolist() == propensity
     assert certificate.digest == digest
