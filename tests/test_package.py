@@ -92,8 +92,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_readme_opens_with_what_a_newcomer_does():
-    """The two commands of a checkout, the picture, the installation, and ten lines, in order."""
-    order = ["    make demo", "    make test", "![", "    pip install .", "```python"]
+    """What it is with the picture, the two commands of a checkout, the installation, and ten lines,
+    in order.
+    """
+    order = ["![", "    make demo", "    make test", "    pip install .", "```python"]
     places = [README.index(word) for word in order]
     assert places == sorted(places)
     first = README[places[-1] :].split("```")[1].splitlines()[1:]

@@ -70,7 +70,7 @@ def test_refusals(run, lending, words, message, monkeypatch):
 def test_the_two_commands_of_the_readme_run(run, lending):
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     section = text.split("## From your own table", 1)[1].split("##", 1)[0]
-    commands = re.findall(r"^ {4}\.venv/bin/evenhand (.+)$", section, flags=re.M)
+    commands = re.findall(r"^ {4}evenhand (.+)$", section, flags=re.M)
     assert len(commands) == 2
     quick = {"plan": ["--runs", "1", "--people", "4000"], "study": [*QUICK]}
     for line in commands:
