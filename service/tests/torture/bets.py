@@ -86,5 +86,6 @@ def bets_before_coins(quick):
         f"{min(lives, 5)}"
     )
     held = moved[Trainer] == 0 and moved[Refits] == min(lives, 5) and min(epochs) >= 2
-    # a certificate that says nothing cannot be moved
-    return target, figure, held and all(informative) and min(erased) > 0 and np.mean(erased) > 20
+    # Where nobody was erased, or the certificate says nothing, nothing could be moved.
+    powerful = np.mean(np.array(erased) > 0) >= 0.9 and np.mean(informative) >= 0.9
+    return target, figure, held and bool(powerful) and np.mean(erased) > 20
