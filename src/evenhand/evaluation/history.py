@@ -468,7 +468,7 @@ def bound_history(
     gaps = []
     found_rates = []
     for side in sides:
-        own = {g: rows if side == "FPR" else rows.exchanged for g, rows in people.items()}
+        own = _on_side(people, side)
         for one, two in pairs:
             gaps += _ranges(side, (one, two), (own[one], own[two]), factors, alpha)
         for group, rows in own.items():
@@ -478,7 +478,7 @@ def bound_history(
 
     def all_within(gamma: float) -> bool:
         for side in sides:
-            own = {g: rows if side == "FPR" else rows.exchanged for g, rows in people.items()}
+            own = _on_side(people, side)
             for one, two in pairs:
                 ends = gap_range(own[one], own[two], gamma, alpha)
                 if max(ends.upper, -ends.lower) > limit:
@@ -567,6 +567,11 @@ def _seen(
     return SeenRows(place[here], seen[here], np.array([pair[0] for pair in number]))
 
 
+def _on_side(people: dict[str, SeenRows], side: SideRate) -> dict[str, SeenRows]:
+    """The people of each group with the rate as a false positive rate."""
+    return {group: rows if side == "FPR" else rows.exchanged for group, rows in people.items()}
+
+
 def _ranges(
     side: SideRate,
     names: tuple[str, str],
@@ -648,8 +653,7 @@ def _lottery(
     for side in sides:
         rate = {}
         base = {}
-        for group, rows in people.items():
-            own = rows if side == "FPR" else rows.exchanged
+        for group, own in _on_side(people, side).items():
             share = own.counts(0, own.people) / own.people
             taken = share[:, BAD] + share[:, GOOD]
             bad = np.divide(share[:, BAD], taken, out=np.full(len(taken), 0.5), where=taken > 0)
