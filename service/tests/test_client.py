@@ -112,8 +112,8 @@ def test_everything_else_is_read_and_sent_as_it_is(client):
 
 
 class LosingProxy:
-    """Passes requests on to a service, and closes the connection instead of passing on the first
-    `lost` answers.
+    """Passes requests on to a service; the first `lost` connections are closed when their answer
+    begins. asked: connections on which an answer began (it may come in several parts).
     """
 
     def __init__(self, port, lost):
@@ -137,12 +137,14 @@ class LosingProxy:
         with client, socket.create_connection(("127.0.0.1", self.target)) as service:
             threading.Thread(target=forward, daemon=True).start()
             with contextlib.suppress(OSError):
-                while answer := service.recv(2**20):
-                    self.asked += 1
-                    if self.asked <= self.lost:
-                        client.shutdown(socket.SHUT_RDWR)
-                        return
+                answer = service.recv(2**20)
+                self.asked += 1
+                if self.asked <= self.lost:
+                    client.shutdown(socket.SHUT_RDWR)
+                    return
+                while answer:
                     client.sendall(answer)
+                    answer = service.recv(2**20)
 
 
 def test_an_answer_that_was_lost_is_asked_for_again_and_is_the_same(process, client):
