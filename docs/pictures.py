@@ -21,7 +21,7 @@ GATHERED, CERTIFIED, LINE = "#8a4b08", "#117733", "#c4400c"
 
 
 @cache
-def simulated() -> list[tuple[str, str, list[eh.Run]]]:
+def simulated() -> list[tuple[str, str, list[eh.simulation.Run]]]:
     """The lives of both learners: title, colour, runs."""
     world, rate = eh.environments.lending(), eh.FalsePositiveRate()
     shown = (

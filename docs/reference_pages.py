@@ -15,6 +15,9 @@ from sphinx.pycode import ModuleAnalyzer
 
 FACES = {
     "evenhand": "The names of `import evenhand as eh`",
+    "evenhand.learners": "Learners: the baselines, and parts of the learners",
+    "evenhand.faircsc": "FairCSC: the fair oracle and its frontier",
+    "evenhand.policies": "Policies: mixtures of rules",
     "evenhand.contracts": "Contracts: what classes, learners, rates and environments have to keep",
     "evenhand.testing": "Testing: the requirements of the contracts, to run on your own parts",
     "evenhand.environments": "Environments: populations that know the truth",
@@ -31,18 +34,14 @@ FACES = {
 """The modules of the reference, with the title of their page."""
 
 GROUPS = {
-    "Data": (
-        *("LabelledSample", "CostSensitiveProblem", "Prices"),
-        *("Decision", "Decisions"),
+    "A table you have": (
+        *("read_table", "measure", "impact", "certify", "FairClassifier"),
+        *("solve_fair", "CostSensitiveProblem", "LabelledSample", "Prices"),
     ),
-    "Rates": ("FalsePositiveRate", "FalseNegativeRate", "SelectionRate"),
+    "A launch": ("CertifiedLearner", "TwoPhaseLearner", "load", "plan", "simulate"),
+    "Rates": ("FalsePositiveRate", "FalseNegativeRate", "SelectionRate", "Rate"),
     "Classes of rules": ("ScoreThresholds", "Stumps", "Linear", "Estimator", "FiniteClass"),
-    "Solving on a table": (
-        *("solve_fair", "FairSolution", "FairClassifier", "frontier", "Frontier"),
-        *("Mixture", "policy_from_json", "hypothesis_from_json"),
-    ),
-    "Deciding": ("CertifiedLearner", "TwoPhaseLearner", "load"),
-    "Planning and simulating": ("plan", "plan_from_sample", "LaunchPlan", "simulate", "Run"),
+    "What comes out": ("Certificate", "Policy"),
 }
 """The names of `evenhand` by what they are for; names that no group has are listed as they are."""
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from tests.eraser import DELTA, PRICES, many_contexts, rounds_ahead, wanted_direction
 
-from evenhand import CertifiedLearner, FalsePositiveRate, Mixture
+from evenhand import CertifiedLearner, FalsePositiveRate
 from evenhand.bounds import BettingBound, Cohort, Forecast
+from evenhand.policies import Mixture
 
 PEOPLE = 1200
 

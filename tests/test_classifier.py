@@ -210,7 +210,7 @@ def test_refusals():
         classifier().fit(features, outcome)
     with pytest.raises(eh.InvalidInput, match="'tpr'"):
         classifier(rate="tpr").fit(features, outcome, sensitive_features=group)
-    with pytest.raises(eh.BadLabel, match="3 classes"):
+    with pytest.raises(eh.errors.BadLabel, match="3 classes"):
         classifier().fit(features, np.arange(len(group)) % 3, sensitive_features=group)
 
 
@@ -236,9 +236,9 @@ def test_the_good_outcome_is_the_one_that_is_named(good, bad):
 
 def test_texts_without_a_named_good_outcome_are_refused():
     features, group, outcome = table()
-    with pytest.raises(eh.BadLabel, match="'default' and 'repaid'"):
+    with pytest.raises(eh.errors.BadLabel, match="'default' and 'repaid'"):
         eh.FairClassifier(eh.Stumps()).fit(features, outcome, sensitive_features=group)
-    with pytest.raises(eh.BadLabel, match="'yes'"):
+    with pytest.raises(eh.errors.BadLabel, match="'yes'"):
         classifier(pos_label="yes").fit(features, outcome, sensitive_features=group)
 
 

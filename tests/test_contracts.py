@@ -13,7 +13,6 @@ from evenhand import (
     FiniteClass,
     LabelledSample,
     Linear,
-    Mixture,
     ScoreThresholds,
     Stumps,
     TwoPhaseLearner,
@@ -35,6 +34,7 @@ from evenhand.contracts import (
 )
 from evenhand.errors import CannotEstimateRate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Threshold
+from evenhand.policies import Mixture
 
 PROTOCOLS = [
     kind

@@ -26,7 +26,7 @@ from evenhand.words import LabelledSample
 
 RATES = (eh.FalsePositiveRate(), eh.FalseNegativeRate(), eh.SelectionRate())
 FPR = RATES[0]
-POLICY = eh.Mixture(
+POLICY = eh.policies.Mixture(
     (Threshold(0, 4.0, 2), Threshold(1, 2.0, 2, at_least=False), ACCEPT_ALL), (0.5, 0.3, 0.2)
 )
 
@@ -87,7 +87,7 @@ def _solved(rates: object, hypotheses: object, **settings: object) -> Callable[.
 
 
 def _frontier(sample: LabelledSample) -> list[object]:
-    traced = eh.frontier(_problem(sample), eh.Stumps(), FPR, sample, [0.0, 0.05, 0.2])
+    traced = eh.faircsc.frontier(_problem(sample), eh.Stumps(), FPR, sample, [0.0, 0.05, 0.2])
     people = float(sample.weight.sum())
     picture = RegionPicture.of(traced, 0.05, people, True)
     # a convex region is known by how far it reaches in each direction; vertices may be split
@@ -145,7 +145,7 @@ def _planned(hypotheses: object, group_use: str = "certify_only") -> Callable[..
 
 
 def _whole_plan(sample: LabelledSample) -> list[object]:
-    launch = eh.plan_from_sample(
+    launch = eh.planning.plan_from_sample(
         sample, eh.ScoreThresholds(), limit=0.3, horizon=1_000, runs=1, seed=2
     )
     return [launch.verdict.split(":")[0], launch.saving_share, launch.final_share]
@@ -227,7 +227,7 @@ def test_a_sample_that_stands_for_nobody_has_no_gap():
     with pytest.raises(CannotEstimateRate, match="0 people"):
         nobody.require_two_groups()
     with pytest.raises(InvalidInput, match="nobody"):
-        measure_policy(eh.Mixture((ACCEPT_ALL,), (1.0,)), nobody)
+        measure_policy(eh.policies.Mixture((ACCEPT_ALL,), (1.0,)), nobody)
 
 
 def _two_columns(sample: LabelledSample) -> tuple[object, ...]:

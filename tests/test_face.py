@@ -35,6 +35,12 @@ def test_the_names_of_the_design_are_there():
     assert [name for name in wanted if not hasattr(eh, name)] == []
 
 
+def test_the_face_is_small_and_dir_shows_all_of_it():
+    assert dir(eh) == sorted(eh.__all__)
+    assert len(eh.__all__) <= 35
+    assert not hasattr(eh, "Mixture")
+
+
 def test_importing_loads_nothing_heavy():
     """scikit-learn, scipy.optimize and scipy.special (with all of numpy.testing), numba and
     matplotlib load when they are used.

@@ -181,15 +181,15 @@ def test_a_policy_goes_through_json_with_its_models_beside_it(fitted):
     assert "data" not in json.dumps(document["parts"])
     for name, stored in models.items():
         assert StoredModel.from_json(stored).sha256 == name
-    read = eh.policy_from_json(document, models=json.loads(json.dumps(models)))
+    read = eh.hypotheses.policy_from_json(document, models=json.loads(json.dumps(models)))
     assert read == policy
     assert (read.sha256, read.schema) == (policy.sha256, model.schema_)
     assert np.array_equal(read.acceptance(frame), policy.acceptance(frame))
-    whole = eh.policy_from_json(json.loads(json.dumps(policy.to_json())))
+    whole = eh.hypotheses.policy_from_json(json.loads(json.dumps(policy.to_json())))
     assert whole == policy
     assert whole.sha256 == policy.sha256
     with pytest.raises(eh.InvalidInput, match="hash"):
-        eh.policy_from_json(document, models={})
+        eh.hypotheses.policy_from_json(document, models={})
 
 
 def test_a_model_that_was_changed_or_exchanged_is_refused(fitted):
@@ -200,7 +200,7 @@ def test_a_model_that_was_changed_or_exchanged_is_refused(fitted):
     honest = models[name]["data"]
     models[name]["data"] = honest[:200] + ("A" if honest[200] != "A" else "B") + honest[201:]
     with pytest.raises(eh.InvalidInput, match="bytes"):
-        eh.policy_from_json(document, models=models)
+        eh.hypotheses.policy_from_json(document, models=models)
 
 
 def test_rows_decided_alone_are_decided_as_among_others(fitted):
@@ -286,7 +286,7 @@ def test_the_first_frame_fixes_the_columns_of_a_learner(library):
 
 def test_a_schema_may_be_given_before_the_first_person():
     frame, group, _ = table(200)
-    schema = eh.Schema.of(frame).changed("age", missing=True)
+    schema = eh.schema.Schema.of(frame).changed("age", missing=True)
     learner = eh.CertifiedLearner(
         eh.Estimator(pipeline(LogisticRegression()), schema), "fpr", 0.3, 0.05, seed=1
     )
@@ -337,7 +337,7 @@ def test_a_frame_of_numbers_is_decided_as_its_array_is():
 
 def test_who_is_erased_leaves_no_word_in_the_file(tmp_path):
     frame, group, label = table(1200)
-    known = eh.Estimator(pipeline(LogisticRegression()), eh.Schema.of(frame))
+    known = eh.Estimator(pipeline(LogisticRegression()), eh.schema.Schema.of(frame))
     learner = eh.CertifiedLearner(known, "fpr", 0.3, 0.05, seed=1)
     secret = frame.head(1).assign(remark="Rumpelstiltskin")
     decision = learner.decide(secret, ["a"])
@@ -395,7 +395,7 @@ def test_solve_fair_takes_bare_classifiers_and_frames():
         eh.solve_fair(other, LogisticRegression(), "fpr", sample, 0.05)
     with pytest.raises(eh.InvalidInput, match="instance"):
         eh.solve_fair(problem, LogisticRegression, "fpr", sample, 0.05)
-    with pytest.raises(eh.UnsuitableEstimator, match="columns"):
+    with pytest.raises(eh.errors.UnsuitableEstimator, match="columns"):
         eh.solve_fair(problem, LogisticRegression(), "fpr", sample, 0.05)
 
 
@@ -431,7 +431,7 @@ class Majority(ClassifierMixin, BaseEstimator):
 def test_a_strangers_estimator_on_a_frame(model, tmp_path):
     """It lives in a simulation; its types are loaded if the reader names them."""
     frame, group, label = table(400)
-    rules = eh.Estimator(model, eh.Schema.of(frame))
+    rules = eh.Estimator(model, eh.schema.Schema.of(frame))
     world = eh.environments.Replay(eh.LabelledSample(frame, group, label), hypotheses=rules)
     learner = eh.CertifiedLearner(rules, "fpr", 0.5, 0.05, seed=0)
     run = eh.simulate(learner, world, 3000, seed=0)
@@ -441,8 +441,8 @@ def test_a_strangers_estimator_on_a_frame(model, tmp_path):
     own = f"{type(model).__module__}.{Majority.__name__}"
     step = f"{__name__}.{Shout.__name__}"
     with pytest.raises(eh.InvalidInput, match="types"):
-        eh.policy_from_json(document)
-    read = eh.policy_from_json(document, trusted=[own, step])
+        eh.hypotheses.policy_from_json(document)
+    read = eh.hypotheses.policy_from_json(document, trusted=[own, step])
     assert np.array_equal(read.acceptance(frame), fair.policy_.acceptance(frame))
 
 
@@ -467,7 +467,7 @@ def test_a_learner_refuses_whom_its_models_cannot_read_and_goes_on(tmp_path):
         LogisticRegression(),
     )
     learner = eh.CertifiedLearner(
-        eh.Estimator(strict, eh.Schema.of(frame)), "fpr", 0.3, 0.05, seed=1
+        eh.Estimator(strict, eh.schema.Schema.of(frame)), "fpr", 0.3, 0.05, seed=1
     )
     for start in range(0, 2400, 400):
         part = slice(start, start + 400)
@@ -522,7 +522,7 @@ def test_a_decision_about_one_row_costs_what_the_models_own_predictions_cost():
     """At most 1.5 times the function calls (measured: 1.25), for each model that is asked."""
     frame, group, label = table()
     learner = eh.CertifiedLearner(
-        eh.Estimator(pipeline(LogisticRegression()), eh.Schema.of(frame)),
+        eh.Estimator(pipeline(LogisticRegression()), eh.schema.Schema.of(frame)),
         "fpr",
         0.4,
         0.05,

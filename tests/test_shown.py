@@ -27,7 +27,7 @@ def traced():
     score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
     sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
     problem = eh.Prices().problem(score, group, sample.label)
-    return eh.frontier(problem, eh.Stumps(), FPR, sample, [0.0, 0.25, 1.0])
+    return eh.faircsc.frontier(problem, eh.Stumps(), FPR, sample, [0.0, 0.25, 1.0])
 
 
 def run():
@@ -219,9 +219,9 @@ def large_records():
     rules = [eh.hypotheses.TableRow(tuple((draw.random(500) < 0.5).tolist())) for _ in range(60)]
     learner = run().learner
     yield from (sample, prices, problem, rules[0])
-    yield eh.Mixture(tuple(rules), (1 / 60,) * 60)
+    yield eh.policies.Mixture(tuple(rules), (1 / 60,) * 60)
     yield eh.solve_fair(problem, eh.Stumps(), FPR, sample, 0.05)
-    yield eh.frontier(problem, eh.Stumps(), FPR, sample, np.linspace(0, 0.2, 9))
+    yield eh.faircsc.frontier(problem, eh.Stumps(), FPR, sample, np.linspace(0, 0.2, 9))
     yield from (learner.report, learner.certificate, learner.policy)
     yield learner.decide(WORLD.features[draw.integers(0, 60, 3000)], draw.choice(WORLD.group, 3000))
 

@@ -112,7 +112,7 @@ def test_several_rates_and_a_group_that_decides():
 
 
 def test_a_policy_from_elsewhere_is_certified_as_it_is_or_mended():
-    rule = eh.Mixture((Threshold(0, 0.3, 2), REJECT_ALL), (0.9, 0.1))
+    rule = eh.policies.Mixture((Threshold(0, 0.3, 2), REJECT_ALL), (0.9, 0.1))
     people = WORLD.drawn(3000, np.random.default_rng(6))
     wide = certify(rule, people, 0.5)
     assert wide.policy == rule

@@ -16,7 +16,7 @@ table = read_table("lending").encoded()
 sample = eh.LabelledSample(table.features, table.group, table.label)
 problem = eh.Prices().problem(table.features, table.group, table.label)
 rate, limits = eh.FalsePositiveRate(), np.linspace(0, 0.25, 26)
-traced = eh.frontier(problem, eh.Stumps(), rate, sample, limits)
+traced = eh.faircsc.frontier(problem, eh.Stumps(), rate, sample, limits)
 traced.plot()
 
 # %%

@@ -1,118 +1,76 @@
-"""evenhand: decisions about people that stay even-handed at every round although the truth is only
-seen for those accepted.
+"""evenhand: accept or reject people with error rates that stay close across groups at every round,
+although the outcome is only learned for those accepted.
+
+These names are the promised interface, with the contracts of `evenhand.contracts`. Everything else
+can be imported from its module, and may change.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from evenhand import environments, theory
-from evenhand.algorithms.certified.quota import Quota
-from evenhand.errors import (
-    BadLabel,
-    CannotEstimateRate,
-    EvenhandError,
-    Infeasible,
-    InvalidInput,
-    LengthMismatch,
-    MissingColumn,
-    NotFinite,
-    NotSerialisable,
-    ProtocolError,
-    StorageError,
-    UnsuitableEstimator,
-)
-from evenhand.faircsc import FairSolution, Frontier, frontier, solve_fair
+from evenhand import environments
+from evenhand.contracts import Policy, Rate
+from evenhand.errors import EvenhandError, Infeasible, InvalidInput, ProtocolError
+from evenhand.faircsc import solve_fair
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
-from evenhand.hypotheses import (
-    Estimator,
-    FiniteClass,
-    Linear,
-    ScoreThresholds,
-    Stumps,
-    hypothesis_from_json,
-    policy_from_json,
-)
+from evenhand.fairness.certificate import Certificate
+from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner, load
-from evenhand.planning import LaunchPlan, plan, plan_from_sample
-from evenhand.policies import Mixture
-from evenhand.schema import Column, Schema
-from evenhand.simulation import Run, simulate
-from evenhand.words import (
-    CostSensitiveProblem,
-    Decision,
-    Decisions,
-    LabelledSample,
-    Prices,
-)
+from evenhand.planning import plan
+from evenhand.simulation import simulate
+from evenhand.words import CostSensitiveProblem, LabelledSample, Prices
 
 if TYPE_CHECKING:
     from evenhand.classifier import FairClassifier
     from evenhand.evaluation import impact, measure
     from evenhand.table_certificate import certify
+    from evenhand.tables import read_table
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "BadLabel",
-    "CannotEstimateRate",
+    "Certificate",
     "CertifiedLearner",
-    "Column",
     "CostSensitiveProblem",
-    "Decision",
-    "Decisions",
     "Estimator",
     "EvenhandError",
     "FairClassifier",
-    "FairSolution",
     "FalseNegativeRate",
     "FalsePositiveRate",
     "FiniteClass",
-    "Frontier",
     "Infeasible",
     "InvalidInput",
     "LabelledSample",
-    "LaunchPlan",
-    "LengthMismatch",
     "Linear",
-    "MissingColumn",
-    "Mixture",
-    "NotFinite",
-    "NotSerialisable",
+    "Policy",
     "Prices",
     "ProtocolError",
-    "Quota",
-    "Run",
-    "Schema",
+    "Rate",
     "ScoreThresholds",
     "SelectionRate",
-    "StorageError",
     "Stumps",
     "TwoPhaseLearner",
-    "UnsuitableEstimator",
     "__version__",
     "certify",
     "environments",
-    "frontier",
-    "hypothesis_from_json",
     "impact",
     "load",
     "measure",
     "plan",
-    "plan_from_sample",
-    "policy_from_json",
+    "read_table",
     "simulate",
     "solve_fair",
-    "theory",
 ]
 
 
 _LATER = {
+    "FairClassifier": "evenhand.classifier",
     "certify": "evenhand.table_certificate",
     "impact": "evenhand.evaluation",
-    "FairClassifier": "evenhand.classifier",
     "measure": "evenhand.evaluation",
+    "read_table": "evenhand.tables",
 }
-"""Names that load scikit-learn or scipy, which happens when they are asked for."""
+"""Names that load scikit-learn, scipy or pyarrow, which happens when they are asked for."""
 
 
 def __getattr__(name: str) -> Any:
@@ -120,3 +78,8 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The promised names, those that load later among them."""
+    return __all__

@@ -119,7 +119,7 @@ class Hypothesis(Protocol):
         Returns
         -------
         dict
-            An object with a "kind"; `evenhand.hypothesis_from_json` reads it back.
+            An object with a "kind"; `evenhand.hypotheses.hypothesis_from_json` reads it back.
 
         Raises
         ------
@@ -495,7 +495,7 @@ def class_reading(hypotheses: HypothesisClass, schema: Schema | None) -> Hypothe
     Examples
     --------
     >>> import evenhand as eh
-    >>> people = eh.Schema((eh.Column("city", "text"),))
+    >>> people = eh.schema.Schema((eh.schema.Column("city", "text"),))
     >>> class_reading(eh.Stumps(), people)
     Traceback (most recent call last):
         ...
@@ -518,7 +518,7 @@ class Policy(Protocol):
 
     Examples
     --------
-    >>> from evenhand import Mixture
+    >>> from evenhand.policies import Mixture
     >>> from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
     >>> coin: Policy = Mixture((ACCEPT_ALL, REJECT_ALL), (0.25, 0.75))
     >>> coin.acceptance(np.zeros((2, 1)))
@@ -563,7 +563,7 @@ class Policy(Protocol):
         Returns
         -------
         dict
-            `evenhand.policy_from_json` reads it back.
+            `evenhand.hypotheses.policy_from_json` reads it back.
 
         Raises
         ------
@@ -837,8 +837,8 @@ class FairAnswer(Protocol):
 
     @property
     def policy(self) -> "Mixture":
-        """The cheapest fair mixture found. It is an `evenhand.Mixture` and no other policy: Q puts
-        weights on the rules of mixtures.
+        """The cheapest fair mixture found: an `evenhand.policies.Mixture` and no other policy, as
+        Q puts weights on the rules of mixtures.
         """
         ...
 
@@ -858,7 +858,7 @@ class FairOracle(Protocol):
 
     Examples
     --------
-    >>> from evenhand import Mixture
+    >>> from evenhand.policies import Mixture
     >>> from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
     >>> class Constants:
     ...     def cheapest(self, acceptance_cost):

@@ -149,7 +149,7 @@ class NotFinite(InvalidInput):
     >>> import evenhand as eh
     >>> try:
     ...     eh.LabelledSample([[float("nan")]], ["a"], [1])
-    ... except eh.NotFinite as error:
+    ... except eh.errors.NotFinite as error:
     ...     print(error.hint)
     impute or drop the rows before handing them to evenhand; or pass a frame, whose schema says
     where values may be missing.
@@ -164,7 +164,7 @@ class LengthMismatch(InvalidInput):
     >>> import evenhand as eh
     >>> try:
     ...     eh.LabelledSample([[1.0], [2.0]], ["a"], [1, 1])
-    ... except eh.LengthMismatch as error:
+    ... except eh.errors.LengthMismatch as error:
     ...     print(error)
     group has shape (1,) but there are 2 rows; it needs one entry per row.
     """
@@ -178,7 +178,7 @@ class BadLabel(InvalidInput):
     >>> import evenhand as eh
     >>> try:
     ...     eh.LabelledSample([[1.0]], ["a"], [0])
-    ... except eh.BadLabel as error:
+    ... except eh.errors.BadLabel as error:
     ...     print(error.message)
     label contains 0; labels are -1 (bad outcome) and +1 (good outcome).
     """
@@ -205,7 +205,7 @@ class StorageError(InvalidInput):
     ...     _ = path.write_bytes(b"something else")
     ...     try:
     ...         eh.load(path)
-    ...     except eh.StorageError:
+    ...     except eh.errors.StorageError:
     ...         print("not a learner")
     not a learner
     """
@@ -220,7 +220,7 @@ class CannotEstimateRate(EvenhandError):
     >>> sample = eh.LabelledSample([[1.0], [2.0]], ["a", "b"], [-1, 1])
     >>> try:
     ...     eh.FalsePositiveRate().group_weights(sample)
-    ... except eh.CannotEstimateRate as error:
+    ... except eh.errors.CannotEstimateRate as error:
     ...     print(error.hint)
     gather more people of group 'b', or constrain another rate.
     """
@@ -257,7 +257,7 @@ class UnsuitableEstimator(EvenhandError, TypeError):
     >>> import evenhand as eh
     >>> try:
     ...     eh.Estimator("no model")
-    ... except eh.UnsuitableEstimator:
+    ... except eh.errors.UnsuitableEstimator:
     ...     print("not a classifier")
     not a classifier
     """
@@ -272,7 +272,7 @@ class NotSerialisable(EvenhandError, TypeError):
     >>> rule = eh.FiniteClass([lambda features, group: features[:, 0] > 1]).listed[0]
     >>> try:
     ...     rule.to_json()
-    ... except eh.NotSerialisable:
+    ... except eh.errors.NotSerialisable:
     ...     print("a function of yours has no JSON form")
     a function of yours has no JSON form
     """

@@ -66,6 +66,7 @@ __all__ = [
     "FairOnGathered",
     "LearnerReport",
     "PairedRounds",
+    "Quota",
     "TwoPhaseLearner",
     "Unconstrained",
     "Uniform",

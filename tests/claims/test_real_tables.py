@@ -23,7 +23,6 @@ from evenhand import (
     FalseNegativeRate,
     FalsePositiveRate,
     Linear,
-    Mixture,
     Prices,
     SelectionRate,
     simulate,
@@ -31,6 +30,7 @@ from evenhand import (
 from evenhand.environments import Replay
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import FairOnGathered
+from evenhand.policies import Mixture
 from evenhand.tables import DataUnavailable, read_table
 
 LIMIT, DELTA, SEEDS, ROUNDS = 0.05, 0.05, 40, 300_000

@@ -48,7 +48,7 @@ def test_the_saved_policy_is_the_library_s_answer_and_reads_back(
     sample = eh.LabelledSample(features, group, label)
     problem = eh.Prices().problem(features, group, label)
     solution = eh.solve_fair(problem, eh.Stumps(), eh.FalsePositiveRate(), sample, 0.05)
-    policy = eh.policy_from_json(saved["policy"])
+    policy = eh.hypotheses.policy_from_json(saved["policy"])
     assert np.array_equal(policy.acceptance(features), solution.acceptance)
     assert saved["columns"] == COLUMNS
     assert saved["cost_per_person"] == solution.cost / len(label)
@@ -65,7 +65,7 @@ def test_every_class_solves_saves_and_keeps_the_limit(run, lending, lending_rows
     assert result.exit_code == 0
     saved = json.loads((tmp_path / "p.json").read_text())
     features, group, label = arrays(lending_rows)
-    acceptance = eh.policy_from_json(saved["policy"]).acceptance(features)
+    acceptance = eh.hypotheses.policy_from_json(saved["policy"]).acceptance(features)
     rates = [acceptance[(group == g) & (label == -1)].mean() for g in "ab"]
     assert abs(rates[0] - rates[1]) <= 0.04 + 1e-12
     assert (saved["lower_bound_per_person"] is None) == (kind != "stumps")
@@ -150,7 +150,7 @@ def test_prices_are_numbers_or_columns(run, write, lending_rows, tmp_path):
     result = run("solve", data, *LENDING, *priced, "--out", "p.json")
     assert "cost per person" in result.stdout
     saved = json.loads((tmp_path / "p.json").read_text())
-    accepted = eh.policy_from_json(saved["policy"]).acceptance(
+    accepted = eh.hypotheses.policy_from_json(saved["policy"]).acceptance(
         [[float(r["credit_score"])] for r in lending_rows[:300]]
     )
     bad = np.array([r["repaid"] == "no" for r in lending_rows[:300]])

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from evenhand import FalseNegativeRate, FalsePositiveRate, Mixture, Prices, SelectionRate
+from evenhand import FalseNegativeRate, FalsePositiveRate, Prices, SelectionRate
 from evenhand.environments import Discrete
 from evenhand.errors import CannotEstimateRate, InvalidInput, LengthMismatch
 from evenhand.fairness import GapConstraints, Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.policies import Mixture
 
 FALSE_ALARM = 1e-6
 """The chance that a right chi-square test of this file would reject, were its seed not fixed."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evenhand import FalsePositiveRate, Mixture
+from evenhand import FalsePositiveRate
 from evenhand.environments import (
     LowerBound,
     at_the_limit,
@@ -19,6 +19,7 @@ from evenhand.environments import (
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import ScoreThresholds
 from evenhand.hypotheses.constants import ACCEPT_ALL
+from evenhand.policies import Mixture
 
 
 def losses_and_gaps(env: LowerBound) -> tuple[list[float], list[float]]:

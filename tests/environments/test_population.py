@@ -13,7 +13,6 @@ from evenhand import (
     CostSensitiveProblem,
     FalseNegativeRate,
     FalsePositiveRate,
-    Mixture,
     Prices,
     SelectionRate,
     solve_fair,
@@ -33,6 +32,7 @@ from evenhand.environments.population import cheapest_mixture
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import ScoreThresholds
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.policies import Mixture
 from evenhand.words import LabelledSample
 
 

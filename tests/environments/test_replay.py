@@ -10,7 +10,6 @@ from evenhand import (
     FalsePositiveRate,
     FiniteClass,
     LabelledSample,
-    Mixture,
     Prices,
     ScoreThresholds,
 )
@@ -18,6 +17,7 @@ from evenhand.environments import Discrete, Replay, Scores
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.hypotheses.constants import ACCEPT_ALL
 from evenhand.hypotheses.thresholds import Threshold
+from evenhand.policies import Mixture
 
 
 def table(rows: int = 200, seed: int = 0) -> LabelledSample:

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from evenhand import FalseNegativeRate, FalsePositiveRate, Mixture, Prices, SelectionRate
+from evenhand import FalseNegativeRate, FalsePositiveRate, Prices, SelectionRate
 from evenhand.environments import ScoreGroup, Scores
 from evenhand.environments.scores import step_points
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.hypotheses.thresholds import PerGroup, Threshold
+from evenhand.policies import Mixture
 
 
 def above(value: float) -> Threshold:

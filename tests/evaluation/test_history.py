@@ -33,7 +33,7 @@ def history_of(score, group, accept, label):
 
 def cut():
     """Accept scores above 0."""
-    return eh.Mixture((LinearRule((1.0,), 0.0),), (1.0,))
+    return eh.policies.Mixture((LinearRule((1.0,), 0.0),), (1.0,))
 
 
 def test_the_true_gap_lies_in_the_range_that_assumes_nothing():
@@ -48,7 +48,9 @@ def test_the_true_gap_lies_in_the_range_that_assumes_nothing():
 
 
 def test_a_policy_that_treats_all_alike_is_within_whatever_happened():
-    found = bound_history(history_of(*people(500)), eh.Mixture((ACCEPT_ALL,), (1.0,)), limit=0.3)
+    found = bound_history(
+        history_of(*people(500)), eh.policies.Mixture((ACCEPT_ALL,), (1.0,)), limit=0.3
+    )
     assert found.flips_at == inf
     assert gate(found, 0.3).status == "within"
     assert "whatever the outcomes" in found.sentence

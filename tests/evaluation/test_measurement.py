@@ -208,7 +208,9 @@ def test_a_policy_on_counted_rows_by_brute_force(seed):
         lambda _: True,
     )
     delta = 0.1
-    measured = measure_policy(eh.Mixture(rules, weights), sample, prices=(3.0, 2.0), delta=delta)
+    measured = measure_policy(
+        eh.policies.Mixture(rules, weights), sample, prices=(3.0, 2.0), delta=delta
+    )
 
     listed = []
     for x, a, y, n in zip(score, group, label, count, strict=True):
@@ -280,7 +282,7 @@ def test_a_gap_of_counted_people_is_found():
     sample = eh.LabelledSample(
         [[0.0], [1.0], [0.0], [1.0]], ["a", "a", "b", "b"], [-1] * 4, [1600, 400, 800, 1200]
     )
-    rule = eh.Mixture((Threshold(0, 1.0, 1),), (1.0,))
+    rule = eh.policies.Mixture((Threshold(0, 1.0, 1),), (1.0,))
     measured = measure_policy(rule, sample, rates="fpr", prices=None)
     (rate,) = measured.rates
     assert rate.gap == pytest.approx(0.4)
@@ -292,4 +294,4 @@ def test_a_gap_of_counted_people_is_found():
 def test_a_policy_is_measured_with_a_delta_between_0_and_1(delta):
     sample = eh.LabelledSample([[0.0], [1.0]], ["a", "b"], [-1, -1])
     with pytest.raises(InvalidInput, match="delta"):
-        measure_policy(eh.Mixture((ACCEPT_ALL,), (1.0,)), sample, delta=delta)
+        measure_policy(eh.policies.Mixture((ACCEPT_ALL,), (1.0,)), sample, delta=delta)

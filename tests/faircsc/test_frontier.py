@@ -19,7 +19,9 @@ def inside(region: np.ndarray, point: np.ndarray) -> bool:
 def test_region_and_costs():
     case = random_problem(4, hypotheses=40)
     grid = np.linspace(0, 0.3, 13)
-    result = eh.frontier(case.problem, case.hypotheses, eh.FalsePositiveRate(), case.sample, grid)
+    result = eh.faircsc.frontier(
+        case.problem, case.hypotheses, eh.FalsePositiveRate(), case.sample, grid
+    )
     costs, gaps = case.points([eh.FalsePositiveRate()])
     for gap, cost in zip(
         gaps[0], costs * np.abs(case.cost).sum() + case.problem.rejection_total, strict=True
@@ -36,7 +38,7 @@ def test_the_line_of_the_cheapest_policies_is_drawn_inside_the_region():
     for number in range(6):  # the cheapest policies have gaps of either sign
         case = random_problem(number, hypotheses=40)
         rate, grid = eh.FalsePositiveRate(), np.linspace(0, 0.3, 13)
-        result = eh.frontier(case.problem, case.hypotheses, rate, case.sample, grid)
+        result = eh.faircsc.frontier(case.problem, case.hypotheses, rate, case.sample, grid)
         (line,) = (
             one for one in result.plot().lines if one.get_label() == "cheapest at each limit"
         )
@@ -46,7 +48,7 @@ def test_the_line_of_the_cheapest_policies_is_drawn_inside_the_region():
 
 def test_behind_an_oracle_the_region_is_swept():
     case = random_problem(4, hypotheses=12)
-    swept = eh.frontier(
+    swept = eh.faircsc.frontier(
         case.problem,
         OracleOnly(case.hypotheses),
         eh.FalsePositiveRate(),
@@ -54,7 +56,9 @@ def test_behind_an_oracle_the_region_is_swept():
         [0.05],
         directions=400,
     )
-    whole = eh.frontier(case.problem, case.hypotheses, eh.FalsePositiveRate(), case.sample, [0.05])
+    whole = eh.faircsc.frontier(
+        case.problem, case.hypotheses, eh.FalsePositiveRate(), case.sample, [0.05]
+    )
     assert all(inside(whole.region, point) for point in swept.region)
     assert swept.region[:, 1].min() == pytest.approx(whole.region[:, 1].min())
 
@@ -62,10 +66,12 @@ def test_behind_an_oracle_the_region_is_swept():
 def test_needs_two_groups_and_a_grid():
     five = random_problem(1, groups=5)
     with pytest.raises(eh.InvalidInput, match="5 groups"):
-        eh.frontier(five.problem, five.hypotheses, eh.FalsePositiveRate(), five.sample, [0.1])
+        eh.faircsc.frontier(
+            five.problem, five.hypotheses, eh.FalsePositiveRate(), five.sample, [0.1]
+        )
     two = random_problem(1)
     with pytest.raises(eh.InvalidInput, match="limits"):
-        eh.frontier(two.problem, two.hypotheses, eh.FalsePositiveRate(), two.sample, [])
+        eh.faircsc.frontier(two.problem, two.hypotheses, eh.FalsePositiveRate(), two.sample, [])
 
 
 def test_a_heuristic_oracle_never_charges_more_for_a_looser_limit():
@@ -77,7 +83,7 @@ def test_a_heuristic_oracle_never_charges_more_for_a_looser_limit():
 
     problem, sample = people(3, rows=600)
     trees = eh.Estimator(DecisionTreeClassifier(max_depth=3, random_state=0))
-    result = eh.frontier(
+    result = eh.faircsc.frontier(
         problem, trees, eh.SelectionRate(), sample, np.linspace(0, 0.4, 9), directions=12
     )
     assert (np.diff(result.costs) <= 1e-9).all()

@@ -166,12 +166,12 @@ def test_class_that_looks_at_the_group(case):
 
 def test_a_group_without_negatives(case):
     label = np.where(case.sample_group == 1, 1, case.sample_label)
-    with pytest.raises(eh.CannotEstimateRate, match=r"group 1 .* 0 negatives"):
+    with pytest.raises(eh.errors.CannotEstimateRate, match=r"group 1 .* 0 negatives"):
         solve(case, sample=eh.LabelledSample(case.sample.features, case.sample.group, label))
 
 
 def test_only_one_group(case):
-    with pytest.raises(eh.CannotEstimateRate, match="group 0"):
+    with pytest.raises(eh.errors.CannotEstimateRate, match="group 0"):
         solve(
             case,
             sample=eh.LabelledSample(

@@ -173,7 +173,9 @@ def limits_and_unlimited(problem, sample, hypotheses, rates, limit):
     solution = eh.solve_fair(problem, hypotheses, rates, sample, limit)
     yield solution.cost, solution.unlimited_cost
     if len(rates) == 1:
-        traced = eh.frontier(problem, hypotheses, rates[0], sample, [limit, 0.3], directions=8)
+        traced = eh.faircsc.frontier(
+            problem, hypotheses, rates[0], sample, [limit, 0.3], directions=8
+        )
         free = float(traced.costs[0] - traced.price_of_fairness[0])
         yield from ((cost, free) for cost in traced.costs)
         yield from ((found.cost, found.unlimited_cost) for found in traced.solutions)

@@ -232,7 +232,9 @@ def test_constants_of_the_usual_rates_have_no_gap_but_for_rounding():
 @pytest.mark.parametrize(
     "certify",
     [
-        lambda rate: measure_policy(eh.Mixture((ACCEPT_ALL,), (1.0,)), UNEVEN, rates=[rate]),
+        lambda rate: measure_policy(
+            eh.policies.Mixture((ACCEPT_ALL,), (1.0,)), UNEVEN, rates=[rate]
+        ),
         lambda rate: measure(
             np.ones(100, bool), UNEVEN.group, UNEVEN.label.astype(float), rates=[rate]
         ),
@@ -243,7 +245,7 @@ def test_constants_of_the_usual_rates_have_no_gap_but_for_rounding():
             Candidate.read("accept-all"),
             rates=[rate],
         ),
-        lambda rate: eh.plan_from_sample(
+        lambda rate: eh.planning.plan_from_sample(
             UNEVEN, eh.Stumps(), limit=0.05, horizon=1_000, rate=rate, runs=1
         ),
     ],

@@ -7,12 +7,12 @@ import evenhand as eh
 
 
 @pytest.fixture(scope="module")
-def easy() -> eh.LaunchPlan:
+def easy() -> eh.planning.LaunchPlan:
     return eh.plan(**EASY)
 
 
 @pytest.fixture(scope="module")
-def hopeless() -> eh.LaunchPlan:
+def hopeless() -> eh.planning.LaunchPlan:
     """A limit so small that nothing is certified within the horizon."""
     return eh.plan(
         limit=0.002,

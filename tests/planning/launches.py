@@ -77,7 +77,7 @@ class Verdict:
     and after how many people half of the learned policy's weight was certified for good.
     """
 
-    plan: eh.LaunchPlan
+    plan: eh.planning.LaunchPlan
     saved: float
     half: float
     people: int
@@ -128,7 +128,7 @@ FACTOR = 1.5 * (1 + 1e-3)
 
 
 def real_run(
-    sample: eh.LabelledSample, plan: eh.LaunchPlan, cap: float | None = None
+    sample: eh.LabelledSample, plan: eh.planning.LaunchPlan, cap: float | None = None
 ) -> tuple[float, float]:
     """What one run of the real class on the whole table saves, and when half of the weight is
     certified; its seed is none of a plan's.
@@ -139,7 +139,7 @@ def real_run(
         eh.Stumps(), FPR, plan.limit, 0.05, horizon=people, accept_at_most=cap, seed=0
     )
     if cap is not None:  # known from the plan; only the regret would need it
-        nobody = eh.Mixture((eh.hypotheses.REJECT_ALL,), (1.0,))
+        nobody = eh.policies.Mixture((eh.hypotheses.REJECT_ALL,), (1.0,))
         world.know_optimum(plan.limit, FPR, eh.Prices(), plan.best_cost, nobody, (0.0, cap))
     run = eh.simulate(learner, world, people, 1_000, plan.limit)
     accept, reject = constant_costs(world, eh.Prices())
@@ -162,7 +162,7 @@ def verdict(
     cap: float | None = None,
 ) -> Verdict:
     """The plan on some rows, and a run on the whole table."""
-    plan = eh.plan_from_sample(
+    plan = eh.planning.plan_from_sample(
         rows, eh.Stumps(), limit=limit, horizon=people, runs=runs, accept_at_most=cap
     )
     return Verdict(plan, *real_run(sample, plan, cap), people)

@@ -143,7 +143,7 @@ def test_a_floor_is_kept_and_outranked_by_a_quota():
     both = {**EASY, "runs": 1, "horizon": 3_000}
     floor = eh.plan(**both, accept_at_least=0.4)
     assert floor.accepted.low.min() >= 0.4 - 1e-9
-    yields = eh.plan(**both, accept_at_least=0.4, quota=eh.Quota(20, 100, people=100))
+    yields = eh.plan(**both, accept_at_least=0.4, quota=eh.learners.Quota(20, 100, people=100))
     assert yields.accepted.mean[0] == pytest.approx(0.2)
     assert "unless the quota forbids it" in yields.describe()
     assert "Quota: never more than 20 of each 100 people." in yields.describe()
@@ -152,7 +152,9 @@ def test_a_floor_is_kept_and_outranked_by_a_quota():
 @pytest.mark.usefixtures("without_advice")
 def test_a_quota_is_counted_in_days():
     plan = eh.plan(
-        **{**EASY, "runs": 1, "horizon": 2_000}, per_day=50.0, quota=eh.Quota(20, period=2.0)
+        **{**EASY, "runs": 1, "horizon": 2_000},
+        per_day=50.0,
+        quota=eh.learners.Quota(20, period=2.0),
     )
     assert plan.quota == (20, 100.0)
 
@@ -160,7 +162,9 @@ def test_a_quota_is_counted_in_days():
 @pytest.mark.usefixtures("without_advice")
 def test_while_a_quota_is_used_up_the_planned_policy_keeps_its_weight():
     """Else the forecast would depend on whether the last person came late in a period."""
-    plan = eh.plan(**{**EASY, "runs": 1, "limit": 0.5}, quota=eh.Quota(20, 100, people=100))
+    plan = eh.plan(
+        **{**EASY, "runs": 1, "limit": 0.5}, quota=eh.learners.Quota(20, 100, people=100)
+    )
     assert plan.half.round is not None
     assert plan.accepted.low.min() == 0.0  # it was used up at some of these rounds
     assert plan.weight.mean[-1] >= 0.5
@@ -252,8 +256,8 @@ def test_several_rates_and_groups():
         ({"accept_at_most": 1.2}, "accept_at_most is 1.2"),
         ({"accept_at_least": 0.5, "accept_at_most": 0.2}, "accept_at_least is 0.5"),
         ({"quota": 50}, "quota is 50"),
-        ({"quota": eh.Quota(5, 1.0)}, "how many people come in a period"),
-        ({"quota": eh.Quota(5, 0.01), "per_day": 10.0}, "0.1 people come in a period"),
+        ({"quota": eh.learners.Quota(5, 1.0)}, "how many people come in a period"),
+        ({"quota": eh.learners.Quota(5, 0.01), "per_day": 10.0}, "0.1 people come in a period"),
     ],
 )
 def test_refusals_name_the_value(change, words):

@@ -138,7 +138,7 @@ def test_the_best_policy_of_a_plan_is_that_of_solve(seed):
 
 @pytest.mark.parametrize("hypotheses", [eh.ScoreThresholds(), eh.Linear()])
 def test_plans_from_a_table(hypotheses):
-    plan = eh.plan_from_sample(table(), hypotheses, limit=0.15, horizon=6_000, runs=4)
+    plan = eh.planning.plan_from_sample(table(), hypotheses, limit=0.15, horizon=6_000, runs=4)
     assert plan.answer == "worth it"
     assert plan.certified.worst_gap <= 0.15
     assert "800 rows" in plan.population["source"]
@@ -164,7 +164,7 @@ def test_where_accepting_everybody_is_optimal_there_is_nothing_to_gain():
     problem = eh.Prices().problem(x, group, label)
     solved = eh.solve_fair(problem, eh.Stumps(), TERMS.rates, sample, 0.1)
     everybody = (label == -1).mean()
-    plan = eh.plan_from_sample(sample, eh.Stumps(), limit=0.1, horizon=10_000, runs=2)
+    plan = eh.planning.plan_from_sample(sample, eh.Stumps(), limit=0.1, horizon=10_000, runs=2)
     gain = everybody - solved.cost / 3_000
     assert plan.constant_cost - plan.best_cost == pytest.approx(gain, abs=1e-9)
     assert (plan.answer == "nothing to gain") == (gain < 1e-9)
@@ -198,11 +198,13 @@ def test_the_incumbent_is_a_rule_of_every_plan_and_its_figures_are_those_of_the_
 def test_an_incumbent_that_reads_other_columns_raises_an_error():
     other = eh.hypotheses.Threshold(2, 0.5, 3)
     with pytest.raises(eh.InvalidInput, match="cannot decide about people with 2 columns"):
-        eh.plan_from_sample(table(), eh.Stumps(), limit=0.1, horizon=2_000, candidates=[other])
+        eh.planning.plan_from_sample(
+            table(), eh.Stumps(), limit=0.1, horizon=2_000, candidates=[other]
+        )
 
 
 def test_a_capped_plan_from_a_table():
-    plan = eh.plan_from_sample(
+    plan = eh.planning.plan_from_sample(
         table(), eh.Stumps(), limit=0.15, horizon=2_000, runs=1, accept_at_most=0.3
     )
     assert plan.accepted.high.max() <= 0.3 + 1e-9

@@ -30,7 +30,7 @@ def lending():
 @pytest.fixture(scope="module")
 def traced(lending):
     problem, sample = lending
-    return eh.frontier(problem, eh.Stumps(), FPR, sample, [0.0, 0.05, 0.1, 0.2, 0.3])
+    return eh.faircsc.frontier(problem, eh.Stumps(), FPR, sample, [0.0, 0.05, 0.1, 0.2, 0.3])
 
 
 def test_the_strip_of_a_diamond():
@@ -140,7 +140,7 @@ def test_a_table_on_which_only_constants_differ(tmp_path):
         eh.LabelledSample(features, group, label),
         eh.Prices().problem(features, group, label),
     )
-    traced = eh.frontier(problem, eh.Stumps(), FPR, sample, [0.0, 0.1])
+    traced = eh.faircsc.frontier(problem, eh.Stumps(), FPR, sample, [0.0, 0.1])
     picture = RegionPicture.of(traced, 0.1, 40, False)
     assert sorted(picture.region[:, 1].round(12).tolist()) == [0.2, 0.8]
     assert not picture.price.any()
@@ -153,7 +153,7 @@ def test_a_table_on_which_only_constants_differ(tmp_path):
 def test_priced_pictures_show_cost(lending):
     _, sample = lending
     priced = eh.Prices(5000, 800).problem(sample.features, sample.group, sample.label)
-    traced = eh.frontier(priced, eh.Stumps(), FPR, sample, [0.0, 0.1])
+    traced = eh.faircsc.frontier(priced, eh.Stumps(), FPR, sample, [0.0, 0.1])
     picture = RegionPicture.of(traced, 0.1, 1200, True)
     assert picture.unlimited[1] == pytest.approx(picture.region[:, 1].min())
     assert picture.accept_all[1] == pytest.approx(5000 * 513 / 1200)

@@ -252,7 +252,7 @@ def test_the_cost_of_the_guarantee_splits_into_two_prices():
         assert found.unlimited <= found.optimum[i] <= found.learner[i]
         assert found.low[i] <= found.learner[i] <= found.high[i] <= found.constant + 0.01
     assert found.constant == pytest.approx(
-        min(world.loss(eh.Mixture((rule,), (1.0,))) for rule in constants())
+        min(world.loss(eh.policies.Mixture((rule,), (1.0,))) for rule in constants())
     )
     assert GuaranteeCost.from_json(json.loads(json.dumps(found.to_json()))) == found
 

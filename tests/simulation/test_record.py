@@ -26,7 +26,7 @@ def world():
 
 
 @pytest.fixture(scope="module")
-def certified(world) -> eh.Run:
+def certified(world) -> eh.simulation.Run:
     return simulate(
         eh.CertifiedLearner(world.hypotheses, FPR, LIMIT, 0.05, horizon=ROUNDS),
         world,
@@ -37,7 +37,7 @@ def certified(world) -> eh.Run:
 
 
 @pytest.fixture(scope="module")
-def greedy(world) -> eh.Run:
+def greedy(world) -> eh.simulation.Run:
     return simulate(FairOnGathered(world.hypotheses, FPR, LIMIT), world, ROUNDS, 7, LIMIT)
 
 

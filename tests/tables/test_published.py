@@ -108,8 +108,9 @@ def test_other_groupings_and_unknown_ones():
 
 
 def test_a_table_is_a_population_with_exact_truth():
-    from evenhand import FalsePositiveRate, Mixture, Stumps
+    from evenhand import FalsePositiveRate, Stumps
     from evenhand.hypotheses import ACCEPT_ALL
+    from evenhand.policies import Mixture
 
     table = read_table("lending").encoded()
     world = Replay.of_table(table, Stumps())

@@ -103,7 +103,7 @@ def test_a_recipe_is_stored_as_the_one_schema():
         RecipeColumn("city", None, ("Bern", "Ulm", "Wien")),
     )
     written = json.loads(json.dumps(recipe_to_json(recipe)))
-    schema = eh.Schema.from_json(written["schema"])
+    schema = eh.schema.Schema.from_json(written["schema"])
     assert schema == schema_of(recipe)
     assert [column.kind for column in schema.columns] == ["number", "boolean", *["category"] * 2]
     assert schema["sex"].categories == ("f", "m")

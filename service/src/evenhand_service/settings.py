@@ -22,14 +22,13 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import ConfigDict, Field, Strict, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from evenhand import Quota
 from evenhand.canonical import canonical_digest
 from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, as_rates
 from evenhand.hypotheses import CLASSES, Estimator, ScoreThresholds
 from evenhand.hypotheses.models import StoredModel, load_model
-from evenhand.learners import CertifiedLearner
+from evenhand.learners import CertifiedLearner, Quota
 from evenhand.schema import Column, Schema
 from evenhand.words import Group, Prices
 from evenhand_service.ledger.decision_draw import is_printable
@@ -190,8 +189,8 @@ class Product:
         Seed of the learner's random draws.
     columns : dict, optional
         What features hold that are no plain numbers: for a name the parts of an
-        `evenhand.Column`, such as kind, categories and missing. In the file these may stand among
-        the features: ``features = ["age", {name = "city", kind = "text", missing = true}]``.
+        `evenhand.schema.Column`, such as kind, categories and missing. In the file these may stand
+        among the features: ``features = ["age", {name = "city", kind = "text", missing = true}]``.
     model : str, optional
         For the class "estimator": "package.module:object", a classifier or pipeline or a function
         that makes one, or the path of a file that skops wrote.

@@ -55,7 +55,8 @@ class Frontier(Shown, Brief):
     >>> score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
     >>> sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
     >>> problem = eh.Prices().problem(score, group, sample.label)
-    >>> traced = eh.frontier(problem, eh.Stumps(), eh.FalsePositiveRate(), sample, [0.0, 0.25, 1.0])
+    >>> rate = eh.FalsePositiveRate()
+    >>> traced = frontier(problem, eh.Stumps(), rate, sample, [0.0, 0.25, 1.0])
     >>> traced.costs.tolist(), traced.price_of_fairness.tolist()
     ([2.0, 1.5, 1.0], [1.0, 0.5, 0.0])
     >>> traced.to_frame().round(2)
@@ -159,7 +160,8 @@ def frontier(
     >>> score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
     >>> sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
     >>> problem = eh.Prices().problem(score, group, sample.label)
-    >>> traced = eh.frontier(problem, eh.Stumps(), eh.FalsePositiveRate(), sample, [0.0, 0.25])
+    >>> rate = eh.FalsePositiveRate()
+    >>> traced = frontier(problem, eh.Stumps(), rate, sample, [0.0, 0.25])
     >>> [solution.support_size for solution in traced.solutions]
     [1, 2]
     """

@@ -253,7 +253,7 @@ def plan_from_sample(
     >>> import numpy as np
     >>> import evenhand as eh
     >>> people = eh.environments.Scores().draw(400, np.random.default_rng(0))
-    >>> launch = eh.plan_from_sample(
+    >>> launch = eh.planning.plan_from_sample(
     ...     people, eh.ScoreThresholds(), limit=0.2, horizon=2_000, runs=1
     ... )
     >>> launch.population["source"]

@@ -257,7 +257,7 @@ class Mixture(DeployedPolicy, Brief):
         Returns
         -------
         dict
-            `evenhand.policy_from_json` reads it back, bit for bit.
+            `evenhand.hypotheses.policy_from_json` reads it back, bit for bit.
 
         Raises
         ------

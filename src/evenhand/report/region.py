@@ -129,7 +129,7 @@ def draw_region(
     Parameters
     ----------
     frontier : Frontier
-        What `evenhand.frontier` returned.
+        What `evenhand.faircsc.frontier` returned.
     limit : float
         The limit to mark; one of the limits of the frontier.
     people : float
@@ -163,7 +163,7 @@ def draw_region(
     >>> label = np.where((np.arange(40) * 7) % 40 > 15, 1, -1)
     >>> sample, rate = eh.LabelledSample(x, group, label), eh.FalsePositiveRate()
     >>> problem = eh.Prices().problem(x, group, label)
-    >>> frontier = eh.frontier(problem, eh.Stumps(), rate, sample, [0.0, 0.1, 0.2])
+    >>> frontier = eh.faircsc.frontier(problem, eh.Stumps(), rate, sample, [0.0, 0.1, 0.2])
     >>> figure = draw_region(frontier, 0.1, people=40, rate=rate, groups=("a", "b"))
     >>> figure.axes[0].get_title(loc="left")
     'What mixtures can reach'

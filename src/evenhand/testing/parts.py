@@ -41,7 +41,8 @@ def acceptance_is_a_probability(
     >>> import numpy as np
     >>> import evenhand as eh
     >>> from evenhand.hypotheses import ACCEPT_ALL
-    >>> acceptance_is_a_probability(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1)), None)
+    >>> policy = eh.policies.Mixture((ACCEPT_ALL,), (1.0,))
+    >>> acceptance_is_a_probability(policy, np.zeros((4, 1)), None)
     """
     acceptance = policy.acceptance(features, group)
     shape = acceptance.shape == (len(features),)
@@ -61,7 +62,8 @@ def acceptance_of_each_row_alone(
     >>> import numpy as np
     >>> import evenhand as eh
     >>> from evenhand.hypotheses import ACCEPT_ALL
-    >>> acceptance_of_each_row_alone(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1)), None)
+    >>> policy = eh.policies.Mixture((ACCEPT_ALL,), (1.0,))
+    >>> acceptance_of_each_row_alone(policy, np.zeros((4, 1)), None)
     """
     part = policy.acceptance(features[::-2], None if group is None else group[::-2])
     whole = policy.acceptance(features, group)[::-2]
@@ -78,7 +80,8 @@ def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray
     >>> import numpy as np
     >>> import evenhand as eh
     >>> from evenhand.hypotheses import ACCEPT_ALL
-    >>> policy_survives_json(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1)), None)
+    >>> policy = eh.policies.Mixture((ACCEPT_ALL,), (1.0,))
+    >>> policy_survives_json(policy, np.zeros((4, 1)), None)
     """
     try:
         data = policy.to_json()
@@ -128,7 +131,7 @@ def check_policy(
     >>> import evenhand as eh
     >>> from evenhand.hypotheses import ACCEPT_ALL
     >>> from evenhand.testing import check_policy
-    >>> len(check_policy(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1))))
+    >>> len(check_policy(eh.policies.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1))))
     3
     """
     return check_each(POLICY_REQUIREMENTS, policy, features, group)

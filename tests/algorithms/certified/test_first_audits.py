@@ -8,9 +8,10 @@ giving the same counts.
 import numpy as np
 import pytest
 
-from evenhand import CertifiedLearner, Mixture, ScoreThresholds
+from evenhand import CertifiedLearner, ScoreThresholds
 from evenhand.bounds import PresetLooks
 from evenhand.hypotheses import Threshold
+from evenhand.policies import Mixture
 
 FIRST_EPOCH = 100
 LOOK = PresetLooks().count(1)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from tests.algorithms.certified.test_tally import CLASSES, people
 
-from evenhand import CertifiedLearner, Linear, Quota, load
+from evenhand import CertifiedLearner, Linear, load
 from evenhand.algorithms.certified import evidence, sample
 from evenhand.errors import InvalidInput, ProtocolError
+from evenhand.learners import Quota
 
 BLOCK = 200
 

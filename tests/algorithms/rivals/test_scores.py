@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from evenhand import FalsePositiveRate, Mixture, Prices, simulate
+from evenhand import FalsePositiveRate, Prices, simulate
 from evenhand.algorithms.rivals.scores import RandomCutoff, logistic, random_cutoff, semi_logistic
+from evenhand.policies import Mixture
 from evenhand.rivals import ExploreExploit, SemiLogistic
 from evenhand.simulation.record import guarantees
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from evenhand import FalsePositiveRate, Mixture, simulate
+from evenhand import FalsePositiveRate, simulate
 from evenhand.algorithms.rivals.vw import VwPolicy
 from evenhand.errors import NotSerialisable
+from evenhand.policies import Mixture
 from evenhand.rivals import VwBandit
 from evenhand.simulation.record import audit_weight, learned_weight
 

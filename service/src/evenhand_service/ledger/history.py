@@ -754,7 +754,7 @@ class LedgerReader:
         Returns
         -------
         dict
-            By their sha256, as `evenhand.policy_from_json` takes them.
+            By their sha256, as `evenhand.hypotheses.policy_from_json` takes them.
 
         Raises
         ------
