@@ -10,12 +10,12 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from evenhand import plan
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import as_rates
+from evenhand.planning import plan
 from evenhand.words import Prices
 from evenhand_service import schemas
 from evenhand_service.audit_pack import policies_json
