@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from service.tests.bank import DAY, KEYRING, Clock
-from service.tests.torture.serving import free_port
+from service.tests.ports import free_port
 from tests.without_clocks import until
 
 from evenhand.hypotheses.serialise import policy_from_json

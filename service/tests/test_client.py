@@ -6,8 +6,8 @@ import socket
 import threading
 
 import pytest
+from service.tests.ports import free_port
 from service.tests.torture.serving import Process, folder
-from tests.without_clocks import until
 
 from evenhand_service.client import (
     Application,
@@ -173,9 +173,7 @@ def test_what_is_not_repeatable_is_sent_once(process):
 
 
 def test_a_service_that_is_away_is_said_so_after_some_tries(process):
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-    client = Client(f"http://127.0.0.1:{port}", process.token, tries=3, sleep=Waits())
+    client = Client(f"http://127.0.0.1:{free_port()}", process.token, tries=3, sleep=Waits())
     with pytest.raises(Unreachable, match="ConnectionRefusedError"):
         client.decide(application("away"))
     assert len(client.sleep) == 2
@@ -183,8 +181,10 @@ def test_a_service_that_is_away_is_said_so_after_some_tries(process):
 
 
 def test_a_key_that_sends_too_much_waits_as_long_as_it_is_told():
-    """The service of this test takes 1,000 bytes a second of a key, and 4,096 at once."""
-    more = "bytes_per_second = 1000\nmax_body = 4096\n"
+    """The service of this test takes 10 bytes a second of a key, and 4,096 at once: the allowance
+    does not come back within the minutes that a busy machine may need for the requests.
+    """
+    more = "bytes_per_second = 10\nmax_body = 4096\n"
     with Process(folder(), more=more).running() as slow:
         waits = Waits()
         client = Client(f"http://127.0.0.1:{slow.port}", slow.token, tries=2, sleep=waits)
@@ -195,7 +195,7 @@ def test_a_key_that_sends_too_much_waits_as_long_as_it_is_told():
         assert refused.value.kind == "too-many"
         assert waits
         assert all(wait >= 1.0 for wait in waits)
-        until(lambda: client.decide(application("after")).key == "after", "more bytes")
+        assert client.decide(application("after")).key == "after"  # what is left is enough for it
 
 
 @pytest.mark.parametrize("url", ["decisions.bank.example", "ftp://x", "http://", "http://x/path"])

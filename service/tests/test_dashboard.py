@@ -6,7 +6,6 @@ import collections
 import os
 import random
 import shutil
-import socket
 import threading
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from service.tests.attacks import (
 )
 from service.tests.bank import DAY, LOAN, Bank, Clock, application, settings
 from service.tests.lives import live
+from service.tests.ports import free_port
 from service.tests.torture.identity import _throw_coins
 from tests.without_clocks import PATIENCE, until
 
@@ -69,9 +69,7 @@ def served(tmp_path_factory):
     ]
     bank.post("/v1/decisions/batch", {"decisions": hostile + small})
     bank.post("/v1/kill", {"product": "card", "by": XSS, "note": XSS})
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     running = make_server(bank.app, settings(port=port))
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()

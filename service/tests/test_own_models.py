@@ -8,7 +8,6 @@ import json
 import os
 import pickle
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -19,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 from service.tests.bank import KEYRING, Bank, Clock
 from service.tests.own_pipeline import COLUMNS, FEATURES, people, pipeline
+from service.tests.ports import free_port
 from tests.without_clocks import PATIENCE, until
 
 from evenhand.cli import main
@@ -71,9 +71,7 @@ class Served:
     """`evenhand serve` in a folder, as a process of its own."""
 
     def __init__(self, folder, token=None):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.folder, self.token = folder, token
         settings = TOML.format(port=self.port, model="own_pipeline:pipeline") + FEATURES
         (folder / "service.toml").write_text(settings)

@@ -3,11 +3,9 @@
 print is compared with the page.
 """
 
-import contextlib
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from service.tests.ledger import conftest as postgres
+from service.tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 FIRST, PRODUCTION, RUNBOOK = (
@@ -145,14 +144,6 @@ def with_ports(text, ports):
     return re.sub(rf"\b({written})\b", lambda found: str(ports[found[1]]), text) if ports else text
 
 
-def free_ports(number):
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-
-
 @pytest.fixture
 def server():
     """The port of a PostgreSQL that asks for passwords, with the role of the page and no more
@@ -167,7 +158,7 @@ def server():
             postgres.skip(f"PostgreSQL's server or {tool} is not installed")
     assert "createuser --createdb --createrole --pwprompt evenhand" in PRODUCTION
     password = re.search(r"^127\.0\.0\.1:5432:\*:evenhand:(.*)$", PRODUCTION, re.M)[1]
-    home, port = Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp")), free_ports(1)[0]
+    home, port = Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp")), free_port()
     run, data = postgres._runner(home), home / "data"
     (home / "password").write_text("of the administrator")
     (home / "password").chmod(0o644)
@@ -238,11 +229,11 @@ def require_told(story, folder, ports):
 
 @pytest.mark.slow
 def test_a_first_service_works_as_it_is_written(tmp_path):
-    require_told(steps(FIRST), tmp_path, {"8377": free_ports(1)[0]})
+    require_told(steps(FIRST), tmp_path, {"8377": free_port()})
 
 
 @pytest.mark.slow
 def test_production_and_the_runbook_work_as_they_are_written(tmp_path, server):
     names = ("8377", "8378", "8379", "8443", "5432")
-    ports = dict(zip(names, [*free_ports(4), server], strict=True))
+    ports = dict(zip(names, [*(free_port() for _ in range(4)), server], strict=True))
     require_told(steps(PRODUCTION) + steps(RUNBOOK), tmp_path, ports)

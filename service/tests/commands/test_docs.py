@@ -5,11 +5,11 @@ what is printed as JSON is one document.
 import json
 import re
 import shlex
-import socket
 from pathlib import Path
 
 import click
 import pytest
+from service.tests.ports import free_port
 from tests.cli.test_docs import OPTION, command, options, params
 
 from evenhand.cli import OF_THE_SERVICE
@@ -27,9 +27,7 @@ def listed(section):
 def on_a_free_port(words):
     if words[0] != "serve":
         return words
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return [*words, "--port", str(probe.getsockname()[1])]
+    return [*words, "--port", str(free_port())]
 
 
 def test_every_command_has_a_section_and_every_section_a_command():

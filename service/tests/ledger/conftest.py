@@ -8,13 +8,13 @@ import pathlib
 import pwd
 import shlex
 import shutil
-import socket
 import subprocess
 import tempfile
 import uuid
 
 import pytest
 from service.tests.ledger.helpers import Clock, opened, published
+from service.tests.ports import free_port
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def postgres_server():
             "PostgreSQL's initdb and pg_ctl are not installed (Debian: apt-get install postgresql)"
         )
     home = pathlib.Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp"))
-    run, port, data = _runner(home), _free_port(), home / "data"
+    run, port, data = _runner(home), free_port(), home / "data"
     options = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -c fsync=off"
     with ends_with_this_process(home, data):
         run(tools / "initdb", "-D", data, "-U", "evenhand", "-A", "trust", "-N")
@@ -144,9 +144,3 @@ def _runner(home):
         subprocess.run([*prefix, *map(str, words)], check=True, cwd=home, **quiet)
 
     return run
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from service.tests.ledger import conftest as postgres
+from service.tests.ports import free_port
 from service.tests.torture.integrity import why_no_faketime
 from service.tests.torture.replicas import ABSENT, Replica, ledger_of
 from service.tests.torture.serving import application, folder
@@ -269,7 +270,7 @@ class Server:
     def __init__(self):
         self.home = Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp"))
         self.tools, self.run = postgres._postgres_tools(), postgres._runner(self.home)
-        self.port, self.disk = postgres._free_port(), self.home / "disk"
+        self.port, self.disk = free_port(), self.home / "disk"
         self.disk.mkdir()
         self.disk.chmod(0o777)
         words = ["mount", "-t", "tmpfs", "-o", "size=256m,mode=1777", "none", str(self.disk)]

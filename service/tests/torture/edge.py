@@ -20,6 +20,7 @@ from math import inf
 from pathlib import Path
 
 import numpy as np
+from service.tests.ports import free_port
 from service.tests.torture.proxy import ABSENT, NGINX, behind
 from service.tests.torture.serving import (
     ROOT,
@@ -28,10 +29,9 @@ from service.tests.torture.serving import (
     Process,
     application,
     folder,
-    free_port,
     processor,
 )
-from tests.without_clocks import until
+from tests.without_clocks import PATIENCE, until
 
 MEGABYTE = 2**20
 HOSTILE = {
@@ -82,7 +82,8 @@ def attack(port, size):
             )
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as one:
                 one.sendall(head.encode() + body)
-                refused += one.recv(12)[9:12] in (b"401", b"429")
+                status = one.recv(12, socket.MSG_WAITALL)[9:12]
+                refused += status in (b"401", b"429")
         print(refused, flush=True)
 
 
@@ -341,10 +342,12 @@ def forwarded(process):
     """What the log tells of a stranger who names others in headers and trailers."""
     head = b"GET /v1/windows HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Forwarded-For: 6.6.6.6, 9.9.9.9\r\n"
     answers(process, head + CHUNKED + b"0\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n", source=ENEMY)
-    lines = until(
-        lambda: [line for line in process.log.read_text().splitlines() if "login_failed" in line],
-        "the first line of the log about a stranger",
-    )
+
+    def failures():
+        whole = process.log.read_text().split("\n")[:-1]  # the rest is still being written
+        return [line for line in whole if "login_failed" in line]
+
+    lines = until(failures, "the first line of the log about a stranger")
     told = json.loads(lines[0])
     return told["event"], told["client"], told.get("forwarded")
 
@@ -650,7 +653,10 @@ def flood_of_plans(quick, kind="real"):
     )
     quickly = quick or max(took for _, took in told.values()) < 2
     target = "all but two are refused; deciding, labels, probes and the kill switch within 2 s"
-    return target, figure, sound and quickly and refused == [429] * (number - 2)
+    # where the machine is busy, a plan may be done before the last is asked for: its place is free
+    done = refused.count(200)
+    limited = refused.count(429) + done == len(refused) and done <= (2 if quick else 0)
+    return target, figure, sound and quickly and limited and len(refused) >= number - 2
 
 
 # the OpenAPI document
@@ -669,6 +675,7 @@ def openapi(quick, kind="real"):
             "--seed", "7", "--max-examples", "3" if quick else "50", "--no-color",
             "--exclude-path", "/v1/plan", "--generation-database", "none",
             "--suppress-health-check", "all",  # those are about the speed of this machine
+            "--request-timeout", str(PATIENCE),  # and so is this
             "--phases", "fuzzing,stateful" if quick else "examples,coverage,fuzzing,stateful",
         ]  # fmt: skip
         if quick:

@@ -9,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from service.tests.torture.serving import Process, application, folder, free_port
+from service.tests.ports import free_port
+from service.tests.torture.serving import Process, application, folder
 from service.tests.torture.speed import processor
 
 from evenhand_service import load_settings

@@ -6,7 +6,8 @@ import re
 import shutil
 import subprocess
 
-from service.tests.torture.serving import ROOT, folder, free_port
+from service.tests.ports import free_port
+from service.tests.torture.serving import ROOT, folder
 from tests.without_clocks import until
 
 SHIPPED = ROOT / "service" / "deploy" / "nginx.conf"

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from service.tests.ports import free_port
 from service.tests.torture.policies import database
 from service.tests.torture.proxy import ABSENT as NO_NGINX
 from service.tests.torture.proxy import NGINX, nginx
@@ -26,7 +27,6 @@ from service.tests.torture.serving import (
     Process,
     application,
     folder,
-    free_port,
 )
 from sqlalchemy import select
 from tests.without_clocks import until

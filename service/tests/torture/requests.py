@@ -65,7 +65,7 @@ def send(port, size):
             with socket.create_connection(("127.0.0.1", port)) as connection:
                 with contextlib.suppress(OSError):
                     connection.sendall(message)
-                statuses.append(int(connection.recv(12)[9:12] or 0))
+                statuses.append(int(connection.recv(12, socket.MSG_WAITALL)[9:12] or 0))
 
         senders = [threading.Thread(target=one) for _ in range(number)]
         for sender in senders:

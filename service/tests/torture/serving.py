@@ -15,6 +15,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from service.tests.ports import free_port
 from tests.without_clocks import until
 
 ROOT = Path(__file__).parents[3]
@@ -37,12 +38,6 @@ limit = 0.2
 def folder():
     """A new place."""
     return Path(tempfile.mkdtemp(prefix="evenhand-torture-"))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def why_no_trace():

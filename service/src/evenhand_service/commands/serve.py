@@ -185,7 +185,9 @@ def _serve_demo(
             server.run(running, listening)
         finally:
             people.stop.set()
-            click.echo(f"{people.applied - before:,} simulated people applied. Look at the ledger:")
+            # The ledger counts those who were decided while the server stopped, too.
+            applied = ledger.counts(product.name).decisions - before
+            click.echo(f"{applied:,} simulated people applied. Look at the ledger:")
     file = folder / "service.toml"
     click.echo(f"  evenhand audit verify --config {file} --deep")
     click.echo(f"  evenhand audit pack --config {file} --out {folder / 'pack'}")
