@@ -1,7 +1,7 @@
 """Things that can be named: rates, classes of rules, stored hypotheses, learners, populations,
 tables.
 
-Each kind has one `Registry`, which lives beside what it names: `fairness.rates.RATES`,
+Each kind has one `Registry`, which stands beside what it names: `fairness.rates.RATES`,
 `hypotheses.named.CLASSES`, `hypotheses.serialise.HYPOTHESES`, `simulate.named.LEARNERS`,
 `simulate.named.POPULATIONS` and `tables.TABLES`. Commands, studies, the service and the classifier
 look names up there and nowhere else. Another package adds its own by an entry point of the

@@ -1149,10 +1149,10 @@ class Rounds:
         """
         if not len(rows):
             return self._log_of(slice(0, 0), np.zeros(0, dtype=bool))
-        everybody = slice(int(rows[0]), int(rows[-1]) + 1)
-        chosen = np.zeros(everybody.stop - everybody.start, dtype=bool)
+        window = slice(int(rows[0]), int(rows[-1]) + 1)
+        chosen = np.zeros(window.stop - window.start, dtype=bool)
         chosen[rows - rows[0]] = True
-        log = self._log_of(everybody, chosen)
+        log = self._log_of(window, chosen)
         return RoundLog.of_checked(**{**vars(log), "features": log.features.copy()})
 
     def remembered(self, name: str, spans: Sequence[Span]) -> tuple[Any, Sequence[Span]]:

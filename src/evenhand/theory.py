@@ -19,7 +19,7 @@ SMALLEST_LOG_HORIZON = 5.0
 """ln T must be at least this for the induction behind epsilon_t (T >= 149)."""
 
 
-# --- section 3.1: the exploration phase and what its sample can tell
+# --- section 3.1: the exploration phase and what its sample can show
 
 
 def gap_slack(counts: Sequence[float], log_size: float, delta: float) -> float:

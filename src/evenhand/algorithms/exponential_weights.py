@@ -169,8 +169,8 @@ def largest_step(paper: TwoPhase) -> float:
     if paper.sides == 2:
         return 1.0
     prices = paper.loss.prices
-    dearest = max(float(np.max(prices.false_accept)), float(np.max(prices.false_reject)))
-    return dearest / paper.loss.normaliser
+    largest_price = max(float(np.max(prices.false_accept)), float(np.max(prices.false_reject)))
+    return largest_price / paper.loss.normaliser
 
 
 def grid_of(grid: int | None, paper: TwoPhase) -> int:

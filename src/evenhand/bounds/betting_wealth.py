@@ -160,19 +160,19 @@ class AcceptedRounds(Brief):
             Exact counts.
         """
         by_slot = np.zeros((len(rows), self.by_slot.shape[2]), dtype=self.by_slot.dtype)
-        everybody = np.zeros(len(rows))
+        all_people = np.zeros(len(rows))
         for outcome, seen_as in enumerate(kind_of):
             here = np.flatnonzero(kinds == seen_as)
             by_slot[here] += self.by_slot[rows[here], outcome]
-            everybody[here] += self.rounds[rows[here], outcome]
+            all_people[here] += self.rounds[rows[here], outcome]
         if len(starts) < len(rows):
             by_slot = np.add.reduceat(by_slot, starts, axis=0)
-            everybody = np.add.reduceat(everybody, starts)
+            all_people = np.add.reduceat(all_people, starts)
         suffix = np.zeros((by_slot.shape[1] + 1, len(starts)))
         suffix[:-1] = by_slot.T
         np.cumsum(suffix[::-1], axis=0, out=suffix[::-1])
         accepted = (suffix[:-1] - suffix[self.ends])[self.place]
-        accepted[self.below] = everybody - accepted[self.below]
+        accepted[self.below] = all_people - accepted[self.below]
         return np.asarray(accepted)
 
     def weighted(self, weight: FloatArray) -> FloatArray:
@@ -192,8 +192,8 @@ class AcceptedRounds(Brief):
         by_slot = np.append(np.tensordot(weight[rows], self.by_slot[rows], 2), 0.0)
         suffix = np.cumsum(by_slot[::-1])[::-1]
         accepted = (suffix[:-1] - suffix[self.ends])[self.place]
-        everybody = float((weight * self.rounds).sum())
-        return np.asarray(np.where(self.below, everybody - accepted, accepted))
+        all_people = float((weight * self.rounds).sum())
+        return np.asarray(np.where(self.below, all_people - accepted, accepted))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

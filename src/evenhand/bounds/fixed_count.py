@@ -366,10 +366,10 @@ class AuditDkw(FixedCountBound):
     f_k - f_j <= fhat_k - fhat_j + max over corners of e_k(s_c) + e_j(t_c), e(t) = sqrt(ln(2/t) /
     (2n)).
 
-    **Theorem** (Dvoretzky, Kiefer, Wolfowitz; Massart's constant; any law). D_j = sup over cut-offs
-    of |fhat_j - f_j| has P(D_j > e) <= 2 exp(-2 n_j e^2), so min(1, 2 exp(-2 n_j D_j^2)) is a
-    p-value; given (a, y) the D_j of two groups are independent. By the staircase some corner has
-    D_k < e_k(s_c) and D_j < e_j(t_c) with probability 1 - alpha, and then both sides of the gap
+    **Theorem** (Dvoretzky, Kiefer, Wolfowitz; Massart's constant; any distribution). D_j = sup over
+    cut-offs of |fhat_j - f_j| has P(D_j > e) <= 2 exp(-2 n_j e^2), so min(1, 2 exp(-2 n_j D_j^2))
+    is a p-value; given (a, y) the D_j of two groups are independent. By the staircase some corner
+    has D_k < e_k(s_c) and D_j < e_j(t_c) with probability 1 - alpha, and then both sides of the gap
     hold for every cut-off, either direction, > or >=, also with cut-offs that differ between
     groups. A union over columns, rates and *unordered* pairs: alpha = delta / (columns R G(G-1)/2).
     Rows of `AuditCounts` may be thresholds found in the data.
@@ -440,7 +440,7 @@ class AuditBinomial(_JointTails):
     Notes
     -----
     Hoeffding pays for the variance 1/4 whatever the rate; a rate of .02 has .02. This bound inverts
-    the law of the two groups' counts instead, together.
+    the distribution of the two groups' counts instead, together.
 
     **Theorem.** Fix h, a rate and an ordered pair of groups (j, k); given (a, y), K_k ~
     Binomial(n_k, f_k) and K_j ~ Binomial(n_j, f_j) are independent. U_1 = P_{f_k}(K <= K_k) and

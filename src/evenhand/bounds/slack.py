@@ -14,8 +14,8 @@ Gaps are linear in the policy, so the same beta holds for every mixture of hypot
 features are independent draws from D given (a, y), so for a fixed h each n_rj fhat_rj(h) is
 binomial (n_rj, f_rj(h)), independent between groups. **Stopping on counts.** A rule that ends the
 exploration by looking at the pairs (a, y) alone is a function of what is conditioned on: given the
-whole sequence of pairs its stopping time is a constant, and the binomial laws above are untouched.
-A rule that looks at features is not covered.
+whole sequence of pairs its stopping time is a constant, and the binomial distributions above are
+untouched. A rule that looks at features is not covered.
 """
 
 import math
@@ -166,12 +166,12 @@ class Dkw(_CheckedSlack):
     beta = max over pairs of e_j + e_k, e_j = sqrt(ln(2 columns G R / delta) / (2 n_j)).
 
     **Theorem** (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant of Massart 1990). For n
-    independent draws of a real variable with any law, P(sup_t |F_hat(t) - F(t)| > e) <= 2 exp(-2 n
-    e^2). "Accept if x_c >= t", with > instead of >=, and the reverse directions accept with
-    probability 1 - F(t-), 1 - F(t), F(t), F(t-): the same supremum bounds them all, for every t at
-    once. A union over columns, groups and rates gives delta, and no |H|. Because each group has its
-    own bound, thresholds that differ between groups are covered too. A hypothesis that is not a
-    threshold on one column is not.
+    independent draws of a real variable with any distribution, P(sup_t |F_hat(t) - F(t)| > e) <= 2
+    exp(-2 n e^2). "Accept if x_c >= t", with > instead of >=, and the reverse directions accept
+    with probability 1 - F(t-), 1 - F(t), F(t), F(t-): the same supremum bounds them all, for every
+    t at once. A union over columns, groups and rates gives delta, and no |H|. Because each group
+    has its own bound, thresholds that differ between groups are covered too. A hypothesis that is
+    not a threshold on one column is not.
 
     Examples
     --------

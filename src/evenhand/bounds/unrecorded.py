@@ -296,7 +296,7 @@ def _largest_gap(one: SeenRows, two: SeenRows, gamma: float, alpha: float) -> fl
 def largest_share(rows: SeenRows) -> tuple[int, int]:
     """Without an assumption, for a rule: (k, n) of the binomial share that is the largest rate.
 
-    Everybody without an outcome counts in the denominator if the rule accepts them, and only then.
+    All people without an outcome count in the denominator if the rule accepts them, and only then.
     """
     counts = rows.counts(0, rows.people).astype(int)
     takes = rows.acceptance == 1.0

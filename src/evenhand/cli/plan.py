@@ -214,12 +214,12 @@ def command(
         "seed": seed,
     }
     shown = console(quiet=document == "-")
-    with stages() as told:
-        launch["progress"] = told
+    with stages() as report:
+        launch["progress"] = report
         if data is None:
             made = plan_from_numbers(shares, bad_rates, separation, auc, launch)
         else:
-            told("reading the table", 0, 1)
+            report("reading the table", 0, 1)
             task = table_problem(
                 data,
                 columns,

@@ -72,8 +72,8 @@ def progress(text: str, total: int | None = None) -> Iterator[Callable[[int], No
 
 @contextmanager
 def stages() -> Iterator[Callable[[str, int, int], None]]:
-    """Yields the function that is told what is done now, how far it is, and how far it will go: a
-    bar on stderr, or, where that is no terminal, one line for each thing that is done.
+    """Yields the function that is called with what is done now, how far it is, and how far it will
+    go: a bar on stderr, or, where that is no terminal, one line for each thing that is done.
     """
     from rich import progress as bars
     from rich.console import Console
@@ -92,13 +92,13 @@ def stages() -> Iterator[Callable[[str, int, int], None]]:
     ) as bar:
         task = bar.add_task("", total=None)
 
-        def told(what: str, done: int, total: int) -> None:
+        def report(what: str, done: int, total: int) -> None:
             if not err.is_terminal and said[-1:] != [what]:
                 said.append(what)
                 click.echo(f"{what} ...", err=True)
             bar.update(task, description=what, completed=done, total=total)
 
-        yield told
+        yield report
 
 
 def heading(text: str) -> "Text":

@@ -620,7 +620,7 @@ class Discrete(TablePopulation):
         """Draw the counts of many rounds with one policy, in O(contexts).
 
         People per context are multinomial, the accepted among them binomial, the positive among
-        those binomial: the same law as counting event by event.
+        those binomial: the same distribution as counting event by event.
 
         Parameters
         ----------

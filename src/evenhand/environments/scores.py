@@ -157,8 +157,8 @@ class Scores(Population):
     Parameters
     ----------
     groups : mapping of group to ScoreGroup, optional
-        The law of each group; by default two groups of which the second has fewer positives and
-        lower scores.
+        The distribution of each group; by default two groups of which the second has fewer
+        positives and lower scores.
     name : str
         What the population is called in reports.
 
@@ -192,7 +192,7 @@ class Scores(Population):
 
     @property
     def params(self) -> Params:
-        """The law of each group."""
+        """The distribution of each group."""
         return {
             "environment": self.name,
             "groups": {str(group): asdict(part) for group, part in self.groups.items()},
@@ -256,8 +256,8 @@ class Scores(Population):
 
     def _cut_points(self, cells: int) -> FloatArray:
         """The quantiles of every group and label, sorted."""
-        laws = ((part, label) for part in self.groups.values() for label in (1, -1))
-        return np.unique(np.concatenate([part.quantiles(label, cells) for part, label in laws]))
+        pairs = ((part, label) for part in self.groups.values() for label in (1, -1))
+        return np.unique(np.concatenate([part.quantiles(label, cells) for part, label in pairs]))
 
     def _table(self, cuts: list[FloatArray]) -> LabelledSample:
         """One row per group, label and interval between the group's cuts, weighted with its

@@ -31,7 +31,7 @@ from evenhand.words import (
 )
 
 FEW_GROUPS = 16
-"""So many groups are told apart one after the other, which is faster than a sort."""
+"""So many groups are distinguished one after the other, which is faster than a sort."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,7 +109,7 @@ class LogisticOutcome:
 
 
 _FITTED: "WeakKeyDictionary[RoundLog, OutcomeRegression]" = WeakKeyDictionary()
-"""A log never changes, so what was fitted to it is remembered as long as it lives."""
+"""A log never changes, so what was fitted to it is remembered as long as it exists."""
 
 
 def fit_outcomes(log: RoundLog | None) -> OutcomeRegression:

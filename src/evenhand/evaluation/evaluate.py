@@ -580,7 +580,7 @@ def evaluate(
     prices: Prices | None = None,
     groups: Sequence[str] | None = None,
 ) -> Evaluation:
-    """Tell from a log what another policy would cost, and how far its rates would be apart.
+    """Estimate from a log what another policy would cost, and how far its rates would be apart.
 
     Parameters
     ----------

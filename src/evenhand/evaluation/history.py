@@ -619,7 +619,7 @@ def _flip(
 def _cost_range(
     history: DecisionHistory, acceptance: FloatArray, prices: Prices, alpha: float
 ) -> Interval:
-    """The cost per person, with the unknown outcomes as cheap and as dear as they can be
+    """The cost per person, with the unknown outcomes as cheap and as expensive as they can be
     (Hoeffding).
     """
     false_accept = float(prices.false_accept)

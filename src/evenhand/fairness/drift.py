@@ -5,8 +5,8 @@ The guarantee assumes that D does not change. What can be watched are streams of
 i.i.d. while D is fixed: the group of each arrival; the label of each audited person of a group
 (good, bad, unresolved); the decision of one fixed policy.
 
-**Theorem.** Let X_1, X_2, ... be i.i.d. with any fixed law theta on C categories, and Q any
-probability law of sequences. With n_c the counts,
+**Theorem.** Let X_1, X_2, ... be i.i.d. with any fixed distribution theta on C categories, and Q
+any probability distribution of sequences. With n_c the counts,
 
     E_t = Q(X_1..X_t) / sup over theta' of prod_c theta'_c^{n_c}
        <= Q(X_1..X_t) / P_theta(X_1..X_t) =: M_t,
@@ -16,8 +16,9 @@ inequality P(E_t >= 1/alpha for any t) <= P(M_t >= 1/alpha for any t) <= alpha, 
 whatever theta, without knowing theta.
 
 *Choice of Q: one change.* Time is cut into blocks of at least `block` people (where a block ends
-may depend on anything in the past). With probability pi_j the law changes at the end of block j;
-before and after it, a fresh Dirichlet(1/2) mixture (Krichevsky-Trofimov). With J blocks so far,
+may depend on anything in the past). With probability pi_j the distribution changes at the end of
+block j; before and after it, a fresh Dirichlet(1/2) mixture (Krichevsky-Trofimov). With J blocks so
+far,
 
     Q = sum_j pi_j KT(before j) KT(since j) + w_J KT(all)
     w_J = 1/(1 + ln(1+J)),    pi_j = w_{j-1} - w_j.
@@ -26,8 +27,8 @@ Terms are non-negative, so leaving some out keeps E_t below M_t: of J candidates
 are kept (a multiple of 2^v is kept for 4 * 2^v blocks), and the state stays small for ever.
 
 *Adaptive audits are harmless*: M_t needs only that, given the past, the next person of the stream
-has law theta. Whether and when there is a next one may depend on anything in the past. (Labels
-enter in order of arrival, once their cohort is closed.)
+has distribution theta. Whether and when there is a next one may depend on anything in the past.
+(Labels enter in order of arrival, once their cohort is closed.)
 
 *Power.* With n people before and m after a change from p to q, ln E is about m KL(q, p) n/(n+m) -
 (C-1)/2 ln(n m) - ln 1/pi_j. A base rate that moves by .1 after n = 20,000 people (share 1e-3/6,

@@ -71,7 +71,7 @@ POINTS = 72
 FIRST = 200
 """Ahead by then is ahead from the start."""
 Progress = Callable[[str, int, int], None]
-"""Told what is simulated, the number of people so far, and how many there will be."""
+"""Called with what is simulated, the number of people so far, and how many there will be."""
 HELD_BACK = 0.5
 NOTHING = 0.1
 """Below these shares of the learned policy's full weight a launch counts as held back, and
@@ -274,11 +274,11 @@ def plan_from_sample(
         )
     )
     seeds = _require_seeds(runs, seed)
-    told = progress or _silently
-    told("reading the table", 0, 1)
+    report = progress or _silently
+    report("reading the table", 0, 1)
     rules_of_today = as_candidates(candidates)
     population = from_table(sample, hypotheses, group_use, rules, terms, rules_of_today)
-    return _Launch(population, terms, seeds, told).plan(per_day)
+    return _Launch(population, terms, seeds, report).plan(per_day)
 
 
 def _require_terms(terms: LaunchTerms) -> LaunchTerms:
@@ -332,7 +332,7 @@ def _in_people(quota: Quota | None, per_day: float | None) -> Quota | None:
 
 
 def _silently(what: str, done: int, total: int) -> None:
-    """Nobody is told about the progress."""
+    """The progress is not reported."""
 
 
 def _require_horizon(horizon: int | None, per_day: float | None, days: float | None) -> int:
@@ -424,11 +424,11 @@ def simulate_runs(
     for number, seed in enumerate(seeds):
         name = f"{what}, run {number + 1} of {len(seeds)}"
 
-        def told(done: int, name: str = name) -> None:
+        def report(done: int, name: str = name) -> None:
             progress(name, done, horizon)
 
-        told(0)
-        run = simulate(learner, world, horizon, seed, terms.limit, progress=told)
+        report(0)
+        run = simulate(learner, world, horizon, seed, terms.limit, progress=report)
         total = np.cumsum(run.lengths * run.losses)
         weight = _planned_weights(run)
         # once the audit budget is spent ("frozen"), accept-all is a constant like the other

@@ -238,8 +238,10 @@ def from_numbers(
     rules: int | None,
 ) -> PlannedPopulation:
     """The population of the module's formula, its score in bins."""
-    laws = _laws(group_shares, bad_rates, separation, score_shifts)
-    share, bad_rate, shift = (np.array(column)[:, np.newaxis] for column in zip(*laws, strict=True))
+    groups = _score_distributions(group_shares, bad_rates, separation, score_shifts)
+    share, bad_rate, shift = (
+        np.array(column)[:, np.newaxis] for column in zip(*groups, strict=True)
+    )
     # bins of equal mass in the whole population, by interpolating its distribution function
     grid = np.linspace(-12 - separation, 12 + separation, 4001) + np.mean(shift)
     below_bad, below_good = (
@@ -256,7 +258,7 @@ def from_numbers(
     return PlannedPopulation(world, paid_rules(rules, THRESHOLD_RULES, world), source)
 
 
-def _laws(
+def _score_distributions(
     group_shares: Mapping[GroupName, float],
     bad_rates: Mapping[GroupName, float] | float,
     separation: float,
@@ -308,9 +310,7 @@ def separation_of(auc: float) -> float:
     1.0
     """
     if not 0.5 < auc < 1:
-        raise InvalidInput(
-            f"auc is {auc}; features that tell anything have an AUC between 0.5 and 1."
-        )
+        raise InvalidInput(f"auc is {auc}; informative features have an AUC between 0.5 and 1.")
     return float(sqrt(2) * scipy.special.ndtri(auc))
 
 

@@ -88,7 +88,7 @@ def number(text: str) -> float | None:
 
 
 def same_value(text: str, other: str) -> bool:
-    """Tell whether two cells say the same: equal texts, or equal numbers.
+    """Whether two cells say the same: equal texts, or equal numbers.
 
     Parameters
     ----------
@@ -415,7 +415,7 @@ def currency(unit: str | None) -> str | None:
 
 
 def unit_of(text: str) -> str | None:
-    """Tell the currency of an amount.
+    """Return the currency of an amount.
 
     Parameters
     ----------

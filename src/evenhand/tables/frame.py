@@ -194,7 +194,7 @@ class Frame:
             )
         if {f"{name}.1", f"{name}.2"} <= set(self.columns):
             return (
-                f"several columns are called {name!r}, and are told apart as '{name}.1', "
+                f"several columns are called {name!r}, and are distinguished as '{name}.1', "
                 f"'{name}.2', ...; give the right one a name of its own in the file."
             )
         if near:

@@ -25,7 +25,7 @@ KINDS: Mapping[str, Kind] = {"number": "number", "flag": "boolean", "date": "num
 
 
 def schema_of(recipe: Recipe) -> Schema:
-    """Tell the schema of the raw table that a recipe reads.
+    """Return the schema of the raw table that a recipe reads.
 
     Parameters
     ----------

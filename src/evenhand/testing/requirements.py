@@ -243,7 +243,7 @@ class Decided:
         return np.asarray(self.rounds % step == rest)
 
     def report(self, learner: Learner, chosen: BoolArray, label: ArrayLike | None = None) -> None:
-        """Tell the labels of the chosen who were accepted; `label` instead of the true ones."""
+        """Report the labels of the chosen who were accepted; `label` instead of the true ones."""
         places = np.flatnonzero(chosen & self.accepted)
         labels = self.people.label if label is None else np.broadcast_to(label, self.rounds.shape)
         if len(places):

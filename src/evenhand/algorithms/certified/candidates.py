@@ -1,7 +1,7 @@
 """Rules that are members from the first round: the incumbent's, so that the first certificate can
 be about the rule of today.
 
-A candidate is fixed before the first person arrives, so its process may look at everybody of the
+A candidate is fixed before the first person arrives, so its process may look at all people of the
 first epoch with a record. The union over the class has one more member for each; where hypotheses
 are nominated one by one, candidates are the first nominees.
 """

@@ -319,7 +319,7 @@ FEWEST = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PooledCosts:
-    """What accepting everybody in each cell costs per person of the population, and how well that
+    """What accepting all people in each cell costs per person of the population, and how well that
     is known.
 
     accepts (members, cells): people whom no member tells apart are one cell; of_past: the cell of

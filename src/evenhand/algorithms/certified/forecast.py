@@ -250,7 +250,7 @@ class Prospect:
 
     @cached_property
     def _labelled(self) -> tuple[FloatArray, FloatArray]:
-        """V and K of a round in which everybody is accepted."""
+        """V and K of a round in which all are accepted."""
         return self.moments(np.ones(len(self.weight)), 1.0)
 
     @cached_property
@@ -276,7 +276,7 @@ class Prospect:
 
     @cached_property
     def present(self) -> tuple[FloatArray, FloatArray]:
-        """I and J (gaps, M) that explain the present half-widths if everybody was accepted: by
+        """I and J (gaps, M) that explain the present half-widths if all were accepted: by
         bisection, because U falls with I."""
         V, K = self._labelled
         ratio = K / V**2
@@ -326,7 +326,7 @@ class Prospect:
         """(..., M): the cheapest mixture that widths (..., gaps, M) allow, under all rates or one.
 
         old: the part of the information that is there already. An interval lies around the middle
-        of the present one at first, and around the expected gap once later rounds have told more.
+        of the present one at first, and around the expected gap once later rounds have shown more.
         """
         pairs = len(self._pairs)
         rows = slice(None) if rate is None else slice(rate * pairs, (rate + 1) * pairs)

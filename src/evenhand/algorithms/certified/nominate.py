@@ -98,7 +98,7 @@ def nominees(
     for hypothesis in supports:
         try:
             accepts = hypothesis.accepts(people.features, shown)
-        except InvalidInput:  # a model that cannot read everybody whom it would have to judge
+        except InvalidInput:  # a model that cannot read all people whom it would have to judge
             continue
         alike = (known == accepts) @ people.weight
         if alike.max(initial=0.0) >= ALIKE * people.weight.sum() or is_constant(hypothesis):
@@ -205,7 +205,7 @@ class PredictedOutcomes:
 
     @property
     def sample(self) -> LabelledSample:
-        """The audits, and everybody twice, once with either label: all of them together weigh as
+        """The audits, and all people twice, once with either label: all of them together weigh as
         much as PSEUDO_COUNT audits.
         """
         share = self.weight * PSEUDO_COUNT / self.weight.sum()

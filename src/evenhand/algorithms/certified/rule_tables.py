@@ -85,21 +85,21 @@ class RuleSlots:
 
     def filled(self, features: FloatArray, group: GroupArray | None) -> tuple[IntArray, IntArray]:
         """(rows, slots): which person is counted in which slots."""
-        everybody = np.arange(len(features))
+        all_rows = np.arange(len(features))
         rows: list[IntArray] = []
         slots: list[IntArray] = []
         for column, cuts, first in self.columns:
             # x is in the slot of the last cut that it reaches, and in none below the first one
             reached = np.searchsorted(cuts, features[:, column], side="right")
             inside = reached > 0
-            rows.append(everybody[inside])
+            rows.append(all_rows[inside])
             slots.append(first + reached[inside] - 1)
         if self.others:
             rule, row = np.nonzero(acceptance_table(self.others, features, group))
             rows.append(row)
             slots.append(self.first_other + rule)
         if not rows:
-            return everybody[:0], everybody[:0]
+            return all_rows[:0], all_rows[:0]
         return np.concatenate(rows), np.concatenate(slots)
 
 

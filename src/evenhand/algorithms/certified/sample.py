@@ -1,10 +1,10 @@
 """Whom planning looks at: all people of closed cohorts, or a bounded sample of them.
 
-A certificate counts everybody (`tally`). What is planned (the regression, the costs, the next rule)
-may look at fewer people: a poor estimate costs regret, never validity. So a closing costs the same
-after a million people as after a hundred thousand.
+A certificate counts all applicants (`tally`). What is planned (the regression, the costs, the next
+rule) may look at fewer people: a poor estimate costs regret, never validity. So a closing costs the
+same after a million people as after a hundred thousand.
 
-**Strata.** The resolved rounds of each closed cohort are told apart by what is known of them:
+**Strata.** The resolved rounds of each closed cohort are separated by what is known of them:
 rejected; accepted by the policy, with a label; accepted by the audit coin, with a label. A round
 has a *level*, l for a share of 2^-(l+1) of all, by its number alone (`rounds.sampling_level`).
 Of a stratum the rounds are kept whose level is at least k, where k is the smallest number for which
@@ -116,7 +116,7 @@ class ClosedSample:
     """What planning knows of closed cohorts.
 
     log: the resolved rounds, weighted so that they stand for all of them, equal ones counted
-    together; observed: the same rows as they were seen. Both are one object where everybody is in
+    together; observed: the same rows as they were seen. Both are one object where all people are in
     it. pieces: the sample of each cohort.
     """
 
@@ -151,11 +151,11 @@ def closed_sample(
     seen += [piece.log for piece in pieces]
     weighted = [log for log, _ in rounds.before] if before else []
     weighted += _weighted(rounds, spans, pieces, slots)
-    everybody = all(one is other for one, other in zip(seen, weighted, strict=True))
+    all_in = all(one is other for one, other in zip(seen, weighted, strict=True))
     observed = _merged(seen, with_group=with_group)
     if observed is None:
         return None
-    log = observed if everybody else _merged(weighted, with_group=with_group)
+    log = observed if all_in else _merged(weighted, with_group=with_group)
     assert log is not None
     return ClosedSample(log, observed, pieces)
 
