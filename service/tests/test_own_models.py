@@ -348,7 +348,7 @@ def test_only_what_was_agreed_is_loaded_as_a_model(tmp_path):
     skops = tmp_path / "model.skops"
     skops.write_bytes(store_model(pipeline()).data)
     made = product(model=str(skops))
-    assert made.promise["model"] != str(skops)
+    assert made.guarantee["model"] != str(skops)
     moved = tmp_path / "elsewhere.skops"
     shutil.copy(skops, moved)
     assert product(model=str(moved)).digest == made.digest  # it is named by its bytes
@@ -425,7 +425,7 @@ def test_settings_of_a_model_and_its_columns(tmp_path):
     assert read.schema == product().schema
     assert read.width == 13
     plain = Product("loan", ("score",))
-    assert plain.promise.keys().isdisjoint({"columns", "model", "trusted"})
+    assert plain.guarantee.keys().isdisjoint({"columns", "model", "trusted"})
     for more, words in {
         ("columns", "nobody"): "describes 'nobody', which is no feature",
         ("columns", "income", "kind", "date"): "kind of the column 'income' is 'date'",

@@ -22,7 +22,7 @@ from evenhand_service.ledger.audit import for_owner, require_sound
 from evenhand_service.ledger.standalone_verifier import tables_of
 from evenhand_service.settings import Product
 
-DRAW_LAW = (
+DRAW_FORMULA = (
     "U = first 53 bits of HMAC-SHA256(secret of the window, person | product | window); "
     "accept iff U < acceptance; audit iff U < audit_weight"
 )
@@ -99,7 +99,7 @@ def pack(
             "head.json": head.to_json(),
             "policies.json": policies_json(ledger, product),
             "certificates.json": _certificates(ledger, product, period),
-            "randomisation.json": {"law": DRAW_LAW, "windows": windows},
+            "randomisation.json": {"formula": DRAW_FORMULA, "windows": windows},
             "secrets.json": secrets,
             "impact.json": impact_json(rows),
             "events.json": [asdict(event) for event in events],
@@ -172,7 +172,7 @@ def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
     certificates = [asdict(row) for row in rows if period.holds(row.at)]
     last = max(lineage, default=None)
     return {
-        "promise": {**product.promise, "digest": product.digest},
+        "guarantee": {**product.guarantee, "digest": product.digest},
         "about": AS_DRAWN,
         "certificates": certificates,
         "delta_ledger": [] if last is None else lineage[last].info.get("delta", []),

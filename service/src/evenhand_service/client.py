@@ -369,10 +369,10 @@ class Client:
         list of Recorded or Problem
             In their order.
         """
-        told = [asdict(outcome) for outcome in outcomes]
+        reports = [asdict(outcome) for outcome in outcomes]
         found: list[Recorded | Problem] = []
-        for start in range(0, len(told), MOST):
-            body = {"outcomes": told[start : start + MOST]}
+        for start in range(0, len(reports), MOST):
+            body = {"outcomes": reports[start : start + MOST]}
             answers = self._call("POST", "/v1/outcomes/batch", body)["outcomes"]
             found += [_read(Recorded, answer) for answer in answers]
         return found
@@ -417,7 +417,7 @@ class Client:
     # everything else
 
     def ready(self) -> bool:
-        """Tell whether the service can decide now; it is asked once.
+        """Whether the service can decide now; it is asked once.
 
         Returns
         -------
@@ -508,8 +508,8 @@ class Client:
             again = status in WAITED_FOR if repeatable else status == 429
             if not again or number == tries:
                 break
-            told = headers.get("retry-after", "")
-            self.sleep(min(float(told), LONGEST_WAIT) if told.isdigit() else _pause(number))
+            asked = headers.get("retry-after", "")
+            self.sleep(min(float(asked), LONGEST_WAIT) if asked.isdigit() else _pause(number))
         try:
             document = json.loads(answer)
         except ValueError:

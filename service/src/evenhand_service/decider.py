@@ -112,7 +112,7 @@ class ActivePolicy:
 
     @cached_property
     def audit_weight(self) -> float:
-        """The weight of accepting everybody, whoever it is."""
+        """The weight of accepting all applicants."""
         return self.mixture.weight_of(ACCEPT_ALL)
 
     @property
@@ -323,7 +323,7 @@ class Decider:
         return replace(active, audit_budget=counts["audit_budget"], **found)
 
     def constants(self, product: Product) -> dict[str, PolicyRecord]:
-        """The policies that accept and reject everybody, registered if they are not yet."""
+        """The policies that accept and reject all applicants, registered if they are not yet."""
         registered = [p for p in self.ledger.policies(product.name) if not p.in_lineage]
         known = {str(policy.info.get("constant")): policy for policy in registered}
         for constant, rule in (("accept", ACCEPT_ALL), ("reject", REJECT_ALL)):
@@ -499,7 +499,7 @@ def _application(product: Product, asked: DecisionRequest) -> Application:
     if product.prices_per_person != (prices is not None):
         raise Invalid(
             f"prices must {'' if product.prices_per_person else 'not '}be given for this product.",
-            hint="prices per person are given for everybody or for nobody.",
+            hint="prices per person are given for all people or for none.",
         )
     most = product.price_false_accept + product.price_false_reject
     if prices is not None and prices.false_accept + prices.false_reject > most:

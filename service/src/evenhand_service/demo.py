@@ -125,7 +125,7 @@ class DemoPopulation:
     clock: FastClock
     product: Product
     say: Callable[[str], None]
-    """Where problems are told, in one line."""
+    """Where problems are reported, in one line."""
     applied: int = 0
     """People who applied so far, those of an earlier start included."""
     seed: int = 0

@@ -3,7 +3,7 @@
     accept iff U < p(x),   p(x) = sum of the weights of the rules that accept x
 
 Each feature's share of p(x) is its exact Shapley value against people who were decided on at about
-the same time (`evenhand.policies.reasons`). For a rejected person the least change is told, in
+the same time (`evenhand.policies.reasons`). For a rejected person the least change is named, in
 units of spread and within what was observed, with which the same coin would have accepted.
 """
 
@@ -169,7 +169,7 @@ def _parts(
     for rule, weight in zip(mixture.hypotheses, mixture.weights, strict=True):
         words = rule.describe(product.slots)
         model = rule.to_json().get("model")
-        if model is not None:  # fitted models are told apart by their hashes
+        if model is not None:  # fitted models are distinguished by their hashes
             words = f"{words} (model {model['sha256'][:12]})"
         parts.append(RulePart(weight, words, bool(rule.accepts(person[np.newaxis], group)[0])))
     return tuple(sorted(parts, key=lambda part: -part.weight))
@@ -178,8 +178,8 @@ def _parts(
 def _reasons(found: Attribution, shown: dict[str, Value]) -> tuple[Reason, ...]:
     """The features that had a say, the largest share first."""
     shares = zip(shown.items(), found.values.tolist(), strict=True)
-    told = (Reason(name, value, share) for (name, value), share in shares if abs(share) > ROUNDING)
-    return tuple(sorted(told, key=lambda one: -round(abs(one.share), 9)))
+    named = (Reason(name, value, share) for (name, value), share in shares if abs(share) > ROUNDING)
+    return tuple(sorted(named, key=lambda one: -round(abs(one.share), 9)))
 
 
 def _shares(
@@ -234,15 +234,15 @@ def learned_from(drawn: Drawn, standing: Standing) -> str:
 
 
 def _sentence(
-    drawn: Drawn, reasons: tuple[Reason, ...], change: LeastChange | None, everybody: float
+    drawn: Drawn, reasons: tuple[Reason, ...], change: LeastChange | None, reject_all: float
 ) -> str:
-    """In words. `everybody`: the weight of rejecting everybody."""
+    """In words. `reject_all`: the weight of rejecting all applicants."""
     done = "Accepted" if drawn.accept else "Rejected"
     p = drawn.acceptance
     u = drawn.u
     if drawn.mode == "killed":
         return (
-            f"{done}: the kill switch was on, and everybody was {done.lower()}. "
+            f"{done}: the kill switch was on, and all were {done.lower()}. "
             "Nothing about the person had a say."
         )
     more = ""
@@ -254,8 +254,8 @@ def _sentence(
         more += (", equally." if len(most) > 1 else ".") if most else ""
         if change is not None:
             more += f" With {change.words}, the same coin would have accepted."
-        elif u >= 1.0 - everybody - ROUNDING:
-            more += f" Rejecting everybody has the weight {everybody:.4g}, and the coin fell there."
+        elif u >= 1.0 - reject_all - ROUNDING:
+            more += f" Rejecting all has the weight {reject_all:.4g}, and the coin fell there."
     if p in (0.0, 1.0):
         return (
             f"{done}: the policy was certain (probability of being accepted {p:g}); "
@@ -323,8 +323,8 @@ def _changeable(product: Product) -> list[Changeable]:
         column = None if product.schema is None else product.schema[name]
         kind = "number" if column is None else column.kind
         missing = MISSING if column is not None and column.missing else None
-        told = {"number": "number", "text": "fixed"}.get(kind, "name")
-        found.append(Changeable(place, cast(Any, told), missing))
+        changeable = {"number": "number", "text": "fixed"}.get(kind, "name")
+        found.append(Changeable(place, cast(Any, changeable), missing))
     return found
 
 

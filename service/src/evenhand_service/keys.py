@@ -130,7 +130,7 @@ class LedgerKeys:
     def find(self, token: str) -> Key | None:
         """Return the key behind a token.
 
-        The time that this takes tells nothing about the token, because its hash is looked up.
+        The time that this takes says nothing about the token, because its hash is looked up.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class LedgerKeys:
         return key if left > 0 else None
 
     def now(self) -> float:
-        """Tell the time by which keys end.
+        """Return the time by which keys end.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class LedgerKeys:
         LOG.warning("the API key %s (%s) %s: evenhand keys rotate", key.id, key.name, when)
 
     def endings(self) -> list[float]:
-        """Tell how long the keys last.
+        """Return how long the keys last.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class LedgerKeys:
         InvalidInput
             If there is no scope, or an unknown one, or the end is none.
         """
-        ends = self._ledger.clock() + _days("the life of a key", days, least=1 / 24)
+        ends = self._ledger.clock() + _days("the validity of a key", days, least=1 / 24)
         token, key = _new_key(scopes, name, ends)
         self._change(lambda _: [self._created(key, by)])
         return token
@@ -276,7 +276,7 @@ class LedgerKeys:
             If a number of days is none.
         """
         now = self._ledger.clock()
-        ends = now + _days("the life of a key", days, least=1 / 24)
+        ends = now + _days("the validity of a key", days, least=1 / 24)
         until = now + _days("the overlap", overlap_days)
         old = next((k for k in self.all() if k.id == key_id), None)
         if old is None:
@@ -590,8 +590,8 @@ class PeopleOfProxy:
         """Where a request comes from: the address of its connection, or what the proxy says."""
         address = str(scope["client"][0]) if scope.get("client") else "?"
         if self._networks and self.is_proxy(address):
-            told = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-            last = b",".join(told).decode("latin-1").rsplit(",", 1)[-1].strip()
+            values = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+            last = b",".join(values).decode("latin-1").rsplit(",", 1)[-1].strip()
             return last or address
         return address
 

@@ -1,7 +1,7 @@
 """What the operators of the service see: whether it can decide (health), how much it does and where
 the decisions of each product stand (metrics), and what it was asked (the log of requests).
 
-No person and no key is told in any of them, and no group is a label of a metric.
+No person and no key is named in any of them, and no group is a label of a metric.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ LATE_WITNESS = 3600.0
 
 @dataclass
 class Health:
-    """What is known of the service's state. Words alone are told to whoever has no key."""
+    """What is known of the service's state. Whoever has no key sees the words alone."""
 
     ledger: Ledger
     decider: Decider
@@ -165,13 +165,13 @@ GAUGES: Mapping[str, tuple[str, list[str]]] = {
     "witness_lag_seconds": ("Since a witness took a head", ["witness"]),
     "witness_lag_rows": ("Rows that a witness has not seen", ["witness"]),
 }
-"""Gauges: what they tell, and their labels."""
+"""Gauges: what they measure, and their labels."""
 
 
 class Metrics:
     """The metrics of this process.
 
-    The registry is its own, so that several applications can live in one process.
+    The registry is its own, so that several applications can run in one process.
     """
 
     def __init__(self, decider: Decider) -> None:
@@ -213,48 +213,48 @@ class ProductGauges:
             for name, (about, labels) in GAUGES.items()
         }
 
-        def tell(name: str, value: float, *labels: str) -> None:
+        def set_gauge(name: str, value: float, *labels: str) -> None:
             families[name].add_metric(labels, value)
 
         database = self.health.database()
-        tell("database_up", float(database == "ok"))
-        tell("refresh_age_seconds", self.decider.refresh_age)
+        set_gauge("database_up", float(database == "ok"))
+        set_gauge("refresh_age_seconds", self.decider.refresh_age)
         keys = self.decider.keys
         endings = [] if keys is None else keys.endings()
         if endings:
-            tell("key_ends_seconds", endings[0])
-        tell("keys_ending", sum(left < SOON for left in endings))
-        tell("witnesses", len(self.health.settings.witnesses))
-        tell("failed_commits", self.decider.ledger.failed_commits)
+            set_gauge("key_ends_seconds", endings[0])
+        set_gauge("keys_ending", sum(left < SOON for left in endings))
+        set_gauge("witnesses", len(self.health.settings.witnesses))
+        set_gauge("failed_commits", self.decider.ledger.failed_commits)
         if database == "ok":
             for witness, (seconds, rows, _) in self.health.witness_lag().items():
-                tell("witness_lag_seconds", seconds, witness)
-                tell("witness_lag_rows", rows, witness)
+                set_gauge("witness_lag_seconds", seconds, witness)
+                set_gauge("witness_lag_rows", rows, witness)
             for product in self.decider.products.values():
-                self._product(product.name, product, tell)
+                self._product(product.name, product, set_gauge)
         return families.values()
 
-    def _product(self, name: str, product: Product, tell: Callable[..., None]) -> None:
+    def _product(self, name: str, product: Product, set_gauge: Callable[..., None]) -> None:
         ledger = self.decider.ledger
         active = self.decider.active(product)
         for standing, number in asdict(ledger.counts(product.name, ROWS_AT_ONCE)).items():
-            tell("people", number, name, standing)
-        tell("uncounted_rows", ledger.uncounted(product.name), name)
-        tell("policy_weight", active.learned_weight, name, "learned")
-        tell("policy_weight", active.audit_weight, name, "audit")
-        tell("epoch", active.policy.epoch, name)
+            set_gauge("people", number, name, standing)
+        set_gauge("uncounted_rows", ledger.uncounted(product.name), name)
+        set_gauge("policy_weight", active.learned_weight, name, "learned")
+        set_gauge("policy_weight", active.audit_weight, name, "audit")
+        set_gauge("epoch", active.policy.epoch, name)
         for mode in ("live", "shadow", "killed"):
-            tell("mode", float(active.mode == mode), name, mode)
+            set_gauge("mode", float(active.mode == mode), name, mode)
         issued = ledger.certificates(product.name)
         mine = next((row for row in reversed(issued) if row.epoch == active.policy.epoch), None)
         suspended = mine is not None and mine.document.get("status") == "suspended"
-        tell("certificate_suspended", float(suspended), name)
+        set_gauge("certificate_suspended", float(suspended), name)
         now = max(ledger.clock(), ledger.head().at)
         if issued:
-            tell("policy_age_seconds", now - issued[-1].at, name)
+            set_gauge("policy_age_seconds", now - issued[-1].at, name)
         newest = ledger.newest_label(product.name)
         if newest is not None:
-            tell("label_lag_seconds", now - newest, name)
+            set_gauge("label_lag_seconds", now - newest, name)
 
 
 # the log of requests: JSON, one line each, with a request id. Paths hold keys of applications, so
@@ -285,10 +285,10 @@ class RequestLog:
         self._waiting = False
 
     def request(
-        self, request: str, scope: Scope, status: int, seconds: float, told: str = ""
+        self, request: str, scope: Scope, status: int, seconds: float, forwarded: str = ""
     ) -> None:
-        """One request. Who fails to log in is told with the address of the connection, and with
-        the one that a trusted proxy has `told`; nobody else is.
+        """One request. Who fails to log in is logged with the address of the connection, and with
+        the one that a trusted proxy has reported (`forwarded`); nobody else is.
         """
         route = str(scope.get("evenhand.route") or getattr(scope.get("route"), "path", "-"))
         event = "request"
@@ -296,8 +296,8 @@ class RequestLog:
         if status in (401, 403, 429):
             client = scope["client"][0] if scope.get("client") else "?"
             where = f',"client":{json.dumps(client)}'
-            if told not in ("", client):
-                where += f',"forwarded":{json.dumps(told[:LONGEST_ADDRESS])}'
+            if forwarded not in ("", client):
+                where += f',"forwarded":{json.dumps(forwarded[:LONGEST_ADDRESS])}'
             if status == 401 or route.endswith("/login"):
                 event = "login_failed"
         self._lines.append(

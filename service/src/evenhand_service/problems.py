@@ -217,7 +217,7 @@ def error_response(error: ProblemError | EvenhandError) -> Response:
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """The answer to a request that raised; nobody is told what broke inside."""
+    """The answer to a request that raised; nobody learns what broke inside."""
     match error:
         case ProblemError() | EvenhandError():
             return error_response(error)

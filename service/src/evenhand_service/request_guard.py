@@ -50,7 +50,7 @@ different parts for the name.
 """
 PROBE = 0.1
 """What a probe costs of the requests that an address may send where no key is needed. It is
-answered from memory; and a machine that cannot ask whether the service lives would restart it.
+answered from memory; and a machine that cannot ask whether the service runs would restart it.
 """
 
 
@@ -184,9 +184,9 @@ class RequestGuard:
         finally:
             if self.service.request_log is not None:
                 seconds = time.perf_counter() - exchange.began
-                told = self.service.people_of_proxy.client(scope)
+                forwarded = self.service.people_of_proxy.client(scope)
                 log = self.service.request_log.request
-                log(exchange.id, scope, exchange.status, seconds, told)
+                log(exchange.id, scope, exchange.status, seconds, forwarded)
 
     def _require_host(self, scope: types.Scope, headers: Mapping[bytes, bytes]) -> None:
         """One host, which is this service, and at most one key: who sees the first of two may not
@@ -272,8 +272,8 @@ def _keep_parts_whole(scope: types.Scope) -> None:
 
 def _announced(headers: Mapping[bytes, bytes]) -> int:
     """The bytes that the body is said to have; 0 if nothing is said, too many of what is none."""
-    told = headers.get(b"content-length", b"0")
-    return int(told) if told.isdigit() and len(told) < 16 else sys.maxsize
+    announced = headers.get(b"content-length", b"0")
+    return int(announced) if announced.isdigit() and len(announced) < 16 else sys.maxsize
 
 
 async def _body(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> bytes | None:

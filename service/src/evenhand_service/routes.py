@@ -394,8 +394,8 @@ async def status(product: schemas.ProductName, caller: MayAudit) -> Json:
 
 @ROUTER.post("/v1/plan", tags=["looking"], responses=refuses(404))
 async def launch_plan(caller: MayAudit, body: TakesQuestion) -> Json:
-    """What a launch under the product's promise is expected to cost and to bring; simulated, so it
-    takes seconds. One is simulated at a time; who asks for many at once is told to wait (429).
+    """What a launch under the product's guarantee is expected to cost and to bring; simulated, so
+    it takes seconds. One is simulated at a time; who asks for many at once is asked to wait (429).
     """
     chosen = caller.service.decider.product(body.product)
     expected = await caller.service.planning.run(

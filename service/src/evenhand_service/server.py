@@ -285,8 +285,8 @@ def check(settings: Settings) -> Iterator[str]:
             hint="give the keyring that belongs to the ledger, or another database.",
         )
     if "://" in settings.ledger:
-        told = "begins at the first start" if begun is None else "holds a ledger of this keyring"
-        yield f"ledger: the database answers; it {told}"
+        state = "begins at the first start" if begun is None else "holds a ledger of this keyring"
+        yield f"ledger: the database answers; it {state}"
     else:
         exists = Path(settings.ledger).exists()
         yield f"ledger: {settings.ledger}{'' if exists else ' (the first start makes it)'}"
@@ -309,8 +309,8 @@ def bound(settings: Settings) -> socket.socket:
 
 
 class DrainingServer(uvicorn.Server):
-    """A server that is not ready any more as soon as it is told to stop; uvicorn then answers those
-    who are still asking.
+    """A server that is not ready any more as soon as it is asked to stop; uvicorn then answers
+    those who are still asking.
     """
 
     def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None]) -> None:
@@ -325,7 +325,7 @@ class DrainingServer(uvicorn.Server):
 
 def make_server(app: ASGIApp, settings: Settings) -> DrainingServer:
     """A server that logs neither requests (their paths hold keys of applications) nor its own
-    version, and answers everybody before it stops. Slow and silent clients are the proxy's: see
+    version, and answers all before it stops. Slow and silent clients are the proxy's: see
     service/deploy/nginx.conf.
     """
     require_safe_address(settings)
@@ -373,7 +373,7 @@ def run(server: uvicorn.Server, listening: socket.socket | None = None) -> None:
     """Serve until stopped, on a socket that was bound before, if there is one. Ctrl-C is how one
     stops it by hand, and no failure; SIGTERM ends the process as ever.
 
-    What is there by now lives as long as the process, so the garbage collector need not look at it
+    What is there by now stays as long as the process, so the garbage collector need not look at it
     again; and the requests that share a commit have more young objects than its usual 700. Together
     about a tenth of the time of a request.
     """

@@ -87,11 +87,11 @@ def _refusal(part: str, record: type, error: ValidationError) -> InvalidInput:
         return InvalidInput(
             f"{part} lacks the setting {name!r}.", hint="service/docs/settings.md has them all."
         )
-    law = first["msg"].removeprefix("Input ").removeprefix("Value ")
+    requirement = first["msg"].removeprefix("Input ").removeprefix("Value ")
     if first["type"] == "tuple_type":
-        law = "should be a list of texts"
+        requirement = "should be a list of texts"
     return InvalidInput(
-        f"{name} of {part} is {_shown(first['input'])}; it {law}.",
+        f"{name} of {part} is {_shown(first['input'])}; it {requirement}.",
         hint=WAYS_OUT.get(name, "service/docs/settings.md has them all."),
     )
 
@@ -124,10 +124,10 @@ def _shown(value: object) -> str:
     return repr(without_secrets(value) if isinstance(value, str) else value)
 
 
-def _require(part: str, name: str, value: object, law: str, *, holds: bool) -> None:
+def _require(part: str, name: str, value: object, requirement: str, *, holds: bool) -> None:
     if not holds:
         raise InvalidInput(
-            f"{name} of {part} is {_shown(value)}; it should be {law}.", hint=WAYS_OUT[name]
+            f"{name} of {part} is {_shown(value)}; it should be {requirement}.", hint=WAYS_OUT[name]
         )
 
 
@@ -138,7 +138,7 @@ def _is_name(text: str) -> bool:
 @_refusing("[[product]]")
 @dataclass(frozen=True, config=STRICT)
 class Product:
-    """One product, and the promise under which it is decided.
+    """One product, and the guarantee under which it is decided.
 
     Parameters
     ----------
@@ -240,10 +240,10 @@ class Product:
     trusted: Names = ()
 
     def __post_init__(self) -> None:
-        law = "printable text of 1 to 200 characters without spaces around it"
-        _require("[[product]]", "name", self.name, law, holds=_is_name(self.name))
+        requirement = "printable text of 1 to 200 characters without spaces around it"
+        _require("[[product]]", "name", self.name, requirement, holds=_is_name(self.name))
         for feature in self.features:
-            _require("[[product]]", "features", feature, law, holds=_is_name(feature))
+            _require("[[product]]", "features", feature, requirement, holds=_is_name(feature))
         if not self.features or len(set(self.features)) < len(self.features):
             raise InvalidInput(
                 f"product {self.name!r} needs at least one feature, each named once."
@@ -310,13 +310,13 @@ class Product:
 
     @property
     def digest(self) -> str:
-        """The fingerprint of the promise; a ledger that was written under another one is not
+        """The fingerprint of the guarantee; a ledger that was written under another one is not
         continued.
         """
-        return canonical_digest(self.promise)
+        return canonical_digest(self.guarantee)
 
     @property
-    def promise(self) -> Json:
+    def guarantee(self) -> Json:
         """Everything that was settled, as plain JSON. What came with the models of one's own stands
         in it only where it is used; a file with a model is named by its hash.
         """
@@ -355,7 +355,7 @@ class Product:
         return self.features if self.schema is None else self.schema.slots
 
     def learner(self) -> CertifiedLearner:
-        """Make a new learner under this promise.
+        """Make a new learner under this guarantee.
 
         Returns
         -------
@@ -578,7 +578,7 @@ class Settings:
             )
         texts = {name: str(getattr(self, name)) for name in ("ledger", "keyring", "host")}
         database = texts["ledger"].split("://")[0] in DATABASES
-        laws = [
+        requirements = [
             ("window_days", "at least 0.001 and at most 36500", 1e-3 <= self.window_days <= 36500),
             ("burst", "at least 1, or no request would pass", self.burst >= 1),
             ("max_body", "at least 1024", self.max_body >= 1024),
@@ -592,14 +592,14 @@ class Settings:
             ("ledger", "a path or a URL of PostgreSQL", database or "://" not in self.ledger),
             *((name, "no empty text", bool(value.strip())) for name, value in texts.items()),
         ]
-        for name, law, holds in laws:
-            _require("[service]", name, getattr(self, name), law, holds=holds)
+        for name, requirement, holds in requirements:
+            _require("[service]", name, getattr(self, name), requirement, holds=holds)
         if database:
             parsed(self.ledger)  # refuses what is wrong with it
         for host in self.allowed_hosts:
             plain = _is_name(host) and not set(host.replace("[::1]", "")) & set("/:@ ")
-            law = "the name of a host alone, without scheme, port or path"
-            _require("[service]", "allowed_hosts", host, law, holds=plain)
+            requirement = "the name of a host alone, without scheme, port or path"
+            _require("[service]", "allowed_hosts", host, requirement, holds=plain)
         self._require_safe_proxy()
 
     def _require_safe_proxy(self) -> None:

@@ -46,8 +46,8 @@ class OverruledLine:
 class ProductCounts:
     """People, acceptances and overruled decisions of a product by group, grown from the ledger.
 
-    Only usable decisions count, so people and not applications. Somebody whose group is told later
-    moves to that group. overruled: (group, accept as drawn) -> decisions.
+    Only usable decisions count, so people and not applications. Somebody whose group is reported
+    later moves to that group. overruled: (group, accept as drawn) -> decisions.
     """
 
     ledger: Ledger
@@ -62,8 +62,8 @@ class ProductCounts:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self, rows: int | None = None) -> None:
-        """Read all groups and overrides that were told since, and `rows` new decisions at most. A
-        new process goes on from what another has kept.
+        """Read all groups and overrides that were reported since, and `rows` new decisions at most.
+        A new process goes on from what another has kept.
         """
         name = self.product.name
         limit = ROWS_AT_ONCE if rows is None else rows

@@ -4,7 +4,7 @@ OpenTelemetry is imported, and `span` gives back one object that does nothing.
 
 A span says how much and how long, never who: no key, person, feature, group or label is in it. The
 route stands for the path, because paths hold keys of applications; of an error only its type is
-told, because its words could quote a request.
+recorded, because its words could quote a request.
 """
 
 import contextlib

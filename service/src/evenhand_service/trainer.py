@@ -85,7 +85,7 @@ class Trainer:
     ledger : Ledger
         Where decisions are read and policies are published.
     product : Product
-        The product with its promise.
+        The product with its guarantee.
     holder : str
         The name of this trainer in the lease.
     lease_seconds : float
@@ -307,7 +307,7 @@ class Trainer:
         epoch = learner.epoch
         report = learner.report
         return {
-            "promise": self.product.digest,
+            "guarantee": self.product.digest,
             "closing": asdict(self._closing),
             "phase": epoch.phase,
             "first_round": epoch.first_round,
@@ -426,7 +426,7 @@ class Trainer:
 
     def _lineage(self) -> list[PolicyRecord]:
         """The published policies, oldest first, each signed by this ledger's key and under this
-        product's promise.
+        product's guarantee.
         """
         lineage = [
             policy for policy in self.ledger.policies(self.product.name) if policy.in_lineage
@@ -434,7 +434,7 @@ class Trainer:
         for policy in lineage:
             policy.verify(self.ledger.keyring.public_key)
             which = f"epoch {policy.epoch} of product {self.product.name!r} was published under"
-            if policy.info.get("promise") != self.product.digest:
+            if policy.info.get("guarantee") != self.product.digest:
                 raise GuaranteeChanged(
                     f"{which} another guarantee than the settings'.",
                     hint="put the settings back, or give the new guarantee a new product name: "
@@ -480,7 +480,7 @@ class Trainer:
         self._look_at = epoch.look_at
 
     def _rows(self, after: int, upto: int, *, known: int) -> list[Row]:
-        """Every usable decision of the rows after `after` up to `upto`, with what had been told
+        """Every usable decision of the rows after `after` up to `upto`, with what had been reported
         about it by row `known`.
         """
         history = self.ledger.history(
@@ -491,7 +491,7 @@ class Trainer:
         if len(rows) != usable:
             raise Damaged(
                 f"the history of rows {after + 1} to {upto} gives {len(rows)} decisions, "
-                f"but {usable} are usable; a certificate looks at everybody.",
+                f"but {usable} are usable; a certificate looks at all people.",
                 hint="verify the ledger (evenhand audit verify --deep).",
             )
         return rows

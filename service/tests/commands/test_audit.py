@@ -110,7 +110,7 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
     stored = json.loads((folder / "pack" / "certificates.json").read_text())
     versions = {row["document"]["protocol_version"] for row in stored["certificates"]}
     assert versions == {PROTOCOL_VERSION}
-    assert stored["promise"]["limit"] == LOAN.limit
+    assert stored["guarantee"]["limit"] == LOAN.limit
 
 
 def test_a_pack_is_checked_with_evenhands_own_verifier(folder):

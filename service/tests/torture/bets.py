@@ -38,10 +38,10 @@ def certified(seed, *, erase, trainer=Trainer):
     """What is certified of the rule after two epochs have closed at once: (lower, upper) of each
     gap; how many people were erased, and how many epochs the closing closed.
     """
-    promise = product(rates=("fpr",), limit=1.0, price_false_accept=1.0, maturity_days=5)
-    with served(folder() / "ledger.sqlite", promise, seed=seed, world=MIXED) as bank:
-        bank.service.trainers["loan"] = trainer(bank.ledger, promise, "one")
-        bank.service.trainer(promise).catch_up()
+    loan = product(rates=("fpr",), limit=1.0, price_false_accept=1.0, maturity_days=5)
+    with served(folder() / "ledger.sqlite", loan, seed=seed, world=MIXED) as bank:
+        bank.service.trainers["loan"] = trainer(bank.ledger, loan, "one")
+        bank.service.trainer(loan).catch_up()
         for people in (100, 400):
             known = bank.arrive(people)
             bank.repay(known)
@@ -54,9 +54,9 @@ def certified(seed, *, erase, trainer=Trainer):
         gone = [key for key, score, _, label, accept in known if accept and label == 1 - 2 * score]
         for key in gone if erase else ():
             bank.post("/v1/erasures", {"person": f"p-{key}"})
-        before = bank.service.trainer(promise).learner.state.closed_to
+        before = bank.service.trainer(loan).learner.state.closed_to
         bank.train()
-        learner = bank.service.trainer(promise).learner
+        learner = bank.service.trainer(loan).learner
         closed = {
             epoch for epoch, *_ in learner.online.rounds.spans(before, learner.state.closed_to)
         }

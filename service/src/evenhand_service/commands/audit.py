@@ -159,7 +159,7 @@ def verify_command(
 ) -> None:
     """Find any edit, deletion, reordering or truncation of the ledger.
 
-    The witnesses of the settings are read; one that cannot be is told, and is no problem.
+    The witnesses of the settings are read; one that cannot be is named, and is no problem.
     """
     from evenhand.hypotheses.models import trusting
     from evenhand_service.ledger import Invalid, SignedHead, verify

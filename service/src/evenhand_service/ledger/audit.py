@@ -78,7 +78,7 @@ class Verification:
     head : Head
         The end of the chain.
     problems : tuple of Problem
-        The laws that are broken, with their rows.
+        The requirements that are broken, with their rows.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether every law holds on every row."""
+        """Whether every requirement holds on every row."""
         return not self.problems
 
 
@@ -164,7 +164,7 @@ def verify(
 
 
 class _Checks:
-    """The laws of the chain, row by row: where the walk stands, and what it has seen."""
+    """The requirements of the chain, row by row: where the walk stands, and what it has seen."""
 
     def __init__(self, ledger: Ledger, personal: Iterator[Stored], deep: bool) -> None:
         self.keyring = ledger.keyring
@@ -187,7 +187,8 @@ class _Checks:
         self.problems.append(Problem(seq, what))
 
     def row(self, seq: int, kind: str, row: Stored) -> None:
-        """A row of the chain: its place, its hash, its columns, then the laws of its kind."""
+        """A row of the chain: its place, its hash, its columns, then the requirements of its kind.
+        """
         self.rows += 1
         at = row[1]
         text = row[-2]
@@ -216,10 +217,10 @@ class _Checks:
             raise ValueError("there is more than one document.")
         if row[2:-2] != lookup_values(kind, body):
             self.refuse(seq, "its columns are not what its body says")
-        self.laws(seq, kind, body)
+        self.requirements(seq, kind, body)
 
-    def laws(self, seq: int, kind: str, body: Json) -> None:
-        """The laws of the kinds that have some."""
+    def requirements(self, seq: int, kind: str, body: Json) -> None:
+        """The requirements of the kinds that have some."""
         broken: Iterable[str] = ()
         if "sealed" in body:
             self.sealed(seq, body)
@@ -386,7 +387,7 @@ class _Recomputed:
         u = body["u"]
         acceptance = body["acceptance"]
         accept = body["accept"]
-        laws = {
+        requirements = {
             "the decision is not U < acceptance": accept == (u < acceptance),
             "the audit flag is not U < audit_weight": body["audit"] == (u < body["audit_weight"]),
             "the propensity is not that of the decision": body["propensity"]
@@ -394,7 +395,7 @@ class _Recomputed:
             "the flag for a first application is wrong": body["first"]
             == (body["slot"] not in self._slots),
         }
-        for what, holds in laws.items():
+        for what, holds in requirements.items():
             if not holds:
                 self.refuse(seq, what)
         self._slots.add(body["slot"])
@@ -420,7 +421,7 @@ class _Recomputed:
             self._ask(policy)
 
     def _ask(self, name: str) -> None:
-        """The policy about everybody who waits; if it refuses them together, one by one."""
+        """The policy about all who wait; if it refuses them together, one by one."""
         people = self._waiting.pop(name)
         if name not in self.policies:
             for seq, _, _ in people:

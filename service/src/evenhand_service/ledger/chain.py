@@ -435,7 +435,7 @@ class Transaction:
             self._sealed = True
 
     def committed(self) -> None:
-        """Tell the guard that what was written is durable."""
+        """Inform the guard that what was written is durable."""
         if self.root is not None:
             self._guard.keyring.active = self.root
         self._guard.committed(self.seq, self.hash, self.basis, self.control)
@@ -501,7 +501,7 @@ class Job:
     """Whether the commit of its transaction has been asked for."""
 
     def settle(self) -> None:
-        """Tell whoever waits."""
+        """Inform whoever waits."""
         if self.future.done():
             return
         with suppress(InvalidStateError):  # the one who waited has gone
@@ -524,7 +524,7 @@ class Writer:
     Somebody who comes alone is not kept waiting.
 
     If something fails before the commit, everything is rolled back and each job is tried alone, so
-    that it can only hurt itself. Where the disk is full, everybody is refused until there is room.
+    that it can only hurt itself. Where the disk is full, all are refused until there is room.
     If the commit itself fails on SQLite for another reason, nobody knows what the disk holds: no
     result is delivered, and the writer stops for good (opening the ledger again
     recovers). PostgreSQL looks after its own disk; there everything is tried once more on a new
@@ -609,7 +609,7 @@ class Writer:
         self._attempt(jobs)
 
     def _take(self) -> tuple[list[Job], bool]:
-        """Everybody who waits, up to MAX_GROUP decisions; wait for the first. True: close."""
+        """All who wait, up to MAX_GROUP decisions; wait for the first. True: close."""
         jobs: list[Job] = []
         size = 0
         job = self._jobs.get()
@@ -646,7 +646,7 @@ class Writer:
                 self._transact(connection, jobs)
                 if connection.dialect.name == "sqlite" and any(job.tidy for job in jobs):
                     connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except Exception as error:  # noqa: BLE001 - whoever waits must be told, whatever it was
+        except Exception as error:  # noqa: BLE001 - whoever waits must be informed, whatever it was
             self._drawer.forget()
             if isinstance(error, Tampered):
                 self.stop(error)
@@ -713,7 +713,8 @@ def perform(transaction: Transaction, jobs: list[Job], drawer: Draws) -> None:
             except Tampered:
                 raise  # nobody is answered
             except Refusal as refusal:
-                # law: work refuses before it appends, so that a refusal leaves nothing behind
+                # requirement: work refuses before it appends, so that a refusal leaves nothing
+                # behind
                 if transaction.seq != before:
                     raise RuntimeError("a refusal came after a row had been appended") from refusal
                 job.error = refusal
@@ -728,7 +729,7 @@ def deliver(jobs: list[Job]) -> None:
         if loop is None:
             _settle(waiting)
         else:
-            # a loop that has been closed has taken everybody who waited with it
+            # a loop that has been closed has taken all who waited with it
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(_settle, waiting)
 
@@ -791,8 +792,8 @@ _CONTROL = {
     "event": select(*EVENTS.c[("seq", "at", *LOOKUPS["event"], "body")]),
     "policy": select(*POLICIES.c[("seq", "at", *LOOKUPS["policy"])]),
 }
-"""What decides, who may ask, and when windows begin is told by rows of these kinds. The content of
-a policy is bound to its id by the ledger's signature.
+"""What decides, who may ask, and when windows begin is recorded in rows of these kinds. The content
+of a policy is bound to its id by the ledger's signature.
 """
 
 
@@ -844,21 +845,21 @@ def sealed_basis(
     to the end, which is sealed; a row beside the chain is Tampered.
     """
     seq, digest, switched, keys, seal = found
-    told = Basis(int(switched), int(keys))
+    claimed = Basis(int(switched), int(keys))
     known = guard.checked
 
     def fits(control: bytes) -> bool:
-        sealed = guard.keyring.basis_seal(seq, digest, told, control)
+        sealed = guard.keyring.basis_seal(seq, digest, claimed, control)
         return seal is not None and bytes(seal) == sealed
 
     if not rows and fits(known.control):
-        return told, known.control, True
-    basis = told
+        return claimed, known.control, True
+    basis = claimed
     control = control_digest(connection)
     sealed = fits(control)
     if not sealed:
         control = followed(connection, known if known.seq <= seq else Checked(), seq, digest)
-        basis = newest_basis(connection, told)
+        basis = newest_basis(connection, claimed)
     guard.remember(Checked(seq, digest, control))
     return basis, control, sealed
 
@@ -901,13 +902,13 @@ def followed(connection: Connection, known: Checked, seq: int, digest: bytes) ->
     return control
 
 
-def newest_basis(connection: Connection, told: Basis) -> Basis:
-    """What the rows say, where what the head has `told` is not sealed; they have been followed. No
-    switch and no revocation can be hidden by moving the marks back.
+def newest_basis(connection: Connection, claimed: Basis) -> Basis:
+    """What the rows say, where what the head has `claimed` is not sealed; they have been followed.
+    No switch and no revocation can be hidden by moving the marks back.
     """
     published, thrown, changed = (int(newest or 0) for newest in connection.execute(_NEWEST).one())
     asked = Basis(max(published, thrown), changed)
-    if asked != told and told != Basis(0, 0):
+    if asked != claimed and claimed != Basis(0, 0):
         LOG.error("the head does not name the newest switch and key; the rows are asked instead")
     return asked
 

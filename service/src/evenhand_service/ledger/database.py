@@ -317,7 +317,7 @@ TIMEOUTS = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-"""What the server is told by the connection that writes, whatever its defaults are: a commit waits
+"""What the connection that writes sets, whatever the defaults of the server are: a commit waits
 for the disk; whoever is silent in a transaction for IDLE_SECONDS loses it, so that the others, who
 wait for at most 5 s and then are refused, go on.
 """

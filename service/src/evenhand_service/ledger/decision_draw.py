@@ -61,13 +61,13 @@ PRINTABLE = (
 )
 """Text without control, format and private characters, and without spaces but the plain one. A
 regular expression, because `str.isprintable` says something else in each version of Python, and the
-OpenAPI document has to say the law. Half a pair of surrogates is refused besides.
+OpenAPI document has to state the requirement. Half a pair of surrogates is refused besides.
 """
 _printable = re.compile(PRINTABLE).fullmatch
 
 
 def is_printable(text: str) -> bool:
-    """Tell whether a text can be printed, and be stored as UTF-8.
+    """Whether a text can be printed, and be stored as UTF-8.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def is_printable(text: str) -> bool:
     Returns
     -------
     bool
-        Whether it keeps the law of `PRINTABLE`.
+        Whether it keeps the requirement of `PRINTABLE`.
 
     Examples
     --------
@@ -95,7 +95,7 @@ NAMED = f"^(?! )(?!.* $){PRINTABLE[1:]}"
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text can name a person, a key or a group, and no other text looks like it.
+    """Whether a text can name a person, a key or a group, and no other text looks like it.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class Application:
         group: Scalar | None,
         prices: tuple[float, float] | None = None,
     ) -> "Application":
-        """Make one of what is known to keep the laws; whoever calls this has checked them.
+        """Make one of what is known to keep the requirements; whoever calls this has checked them.
 
         Parameters
         ----------
@@ -828,8 +828,8 @@ class Drawer:
         self._gap = (-1, True)
 
     def draw(self, transaction: Transaction, asked: list[DrawRequest]) -> list[Answer | Refusal]:
-        """Answer everybody; a refused application leaves nothing behind and does not stop the
-        others.
+        """Answer all applications; a refused application leaves nothing behind and does not stop
+        the others.
         """
         window = self.open_window(transaction)
         digest = self.keyring.peppered
@@ -1050,7 +1050,7 @@ GAPS = (
     .order_by(EVENTS.c.seq.desc())
     .limit(1)
 )
-"""The row that tells whether the ledger draws."""
+"""The row that says whether the ledger draws."""
 
 
 def has_gap(rows: Iterable[Any]) -> bool:
@@ -1119,9 +1119,9 @@ def erase(transaction: Transaction, keyring: Keyring, person: str, by: str) -> i
         decision = StoredDecision._make(row)
         decision.fields(keyring, json.loads(decision.body))
         decided += 1
-    told = select(OUTCOMES.c.body, *SEALED).join(PERSONAL, p.seq == OUTCOMES.c.seq)
-    told = told.join(PEOPLE, PEOPLE.c.id == p.person)
-    for report in transaction.rows(told.where(p.person == number, p.sealed.is_not(None))):
+    reports = select(OUTCOMES.c.body, *SEALED).join(PERSONAL, p.seq == OUTCOMES.c.seq)
+    reports = reports.join(PEOPLE, PEOPLE.c.id == p.person)
+    for report in transaction.rows(reports.where(p.person == number, p.sealed.is_not(None))):
         open_row(keyring, report.body, report.sealed, report.wrapped, bytes(report.whose))
     transaction.append("erasure", {"rows": rows, "by": by})
     # in pieces, because somebody may have a great many rows, and no statement may take long

@@ -202,18 +202,18 @@ Test = Callable[[Columns], ColumnElement[bool]]
 def _tests(wanted: Wanted) -> list[Test]:
     """The conditions that are tested decision by decision: each has few reports, all indexed."""
 
-    def told(report: str, value: str) -> Test:
+    def reported(report: str, value: str) -> Test:
         o = OUTCOMES.c
         return lambda d: exists().where(o.decision == d.seq, o.report == report, o.value == value)
 
-    good = told("label", "+1")
-    bad = told("label", "-1")
-    for_good = told("settlement", "+1")
-    for_bad = told("settlement", "-1")
+    good = reported("label", "+1")
+    bad = reported("label", "-1")
+    for_good = reported("settlement", "+1")
+    for_bad = reported("settlement", "-1")
 
     def overruled(d: Columns) -> ColumnElement[bool]:
-        refused = told("override", "reject")
-        let_in = told("override", "accept")
+        refused = reported("override", "reject")
+        let_in = reported("override", "accept")
         return or_(and_(d.accept, refused(d)), and_(not_(d.accept), let_in(d)))
 
     def labelled(

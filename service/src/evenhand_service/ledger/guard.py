@@ -54,7 +54,7 @@ class SystemClock:
 
     On PostgreSQL a transaction is dated by the database's clock. A reading is refused when it is
     more than a minute ahead of what the time since boot allows, of this machine's clock (for the
-    database's), or of an outside clock that was told (`corroborate`).
+    database's), or of an outside clock that was given (`corroborate`).
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class SystemClock:
         self._alarmed = False
 
     def __call__(self) -> float:
-        """Tell the time.
+        """Return the time.
 
         Returns
         -------

@@ -123,9 +123,9 @@ def follow(
             counts.audits.add(int(seq))
     if gate.audit_budget is not None:
         o = OUTCOMES.c
-        told = select(o.decision, d.body).join(DECISIONS, d.seq == o.decision)
-        told = told.where(o.seq > counts.upto, d.product == product, d.accept)
-        about = {int(seq) for seq, body in connection.execute(told) if _is_audit(body)}
+        audited = select(o.decision, d.body).join(DECISIONS, d.seq == o.decision)
+        audited = audited.where(o.seq > counts.upto, d.product == product, d.accept)
+        about = {int(seq) for seq, body in connection.execute(audited) if _is_audit(body)}
         counts.audits -= about
         counts.audits |= _not_good(connection, sorted(about))
 
@@ -146,8 +146,8 @@ def _not_good(connection: Connection, audits: list[int]) -> set[int]:
             select(o.decision, o.report, o.value).where(o.decision.in_(part))
         ):
             reports[seq].append((kind, value))
-        for seq, told in reports.items():
-            standing = facts_from(True, told).standing
+        for seq, reported in reports.items():
+            standing = facts_from(True, reported).standing
             if not (standing.overruled or standing.label == 1):
                 found.add(seq)
     return found

@@ -346,7 +346,7 @@ class LedgerReader:
         usable_only: bool = True,
         maturity: float | None = None,
     ) -> Iterator[Row]:
-        """Read decisions in the order of the chain: everybody whom a certificate may be about.
+        """Read decisions in the order of the chain: all people whom a certificate may be about.
 
         Nobody is left out because of what was reported.
 
@@ -604,7 +604,7 @@ class LedgerReader:
         return int(self._read(mine.where(c.seq > after, c.seq <= last))[0][0])
 
     def newest_label(self, product: str) -> float | None:
-        """Tell when the newest label of a product came.
+        """Return when the newest label of a product came.
 
         Parameters
         ----------
@@ -833,7 +833,7 @@ class LedgerReader:
             return read_key_events(connection, after)
 
     def session_ended(self, session: bytes) -> bool:
-        """Tell whether somebody has logged out of a session of the dashboard.
+        """Whether somebody has logged out of a session of the dashboard.
 
         Parameters
         ----------

@@ -493,7 +493,7 @@ class Keyring:
         Damaged
             If this keyring did not wrap it, or not for this person.
         """
-        # another replica may have rotated, or not yet wrapped everybody anew
+        # another replica may have rotated, or not yet wrapped all people's keys anew
         ciphers = [self._wrapping[self.active], *self._wrapping]
         while ciphers:
             for cipher in ciphers:

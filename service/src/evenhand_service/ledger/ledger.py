@@ -485,7 +485,7 @@ class Ledger(LedgerReader):
         return self._writer.failed_commits
 
     def basis(self) -> Basis:
-        """Tell which rows last changed what decides, and who may ask.
+        """Return which rows last changed what decides, and who may ask.
 
         Returns
         -------
@@ -894,7 +894,7 @@ class Ledger(LedgerReader):
         return counts
 
     def uncounted(self, product: str) -> int:
-        """Tell how many rows of the chain `counts` has not read yet.
+        """Return how many rows of the chain `counts` has not read yet.
 
         Parameters
         ----------

@@ -207,7 +207,7 @@ class Facts:
     overrides : frozenset of bool
         What humans decided.
     groups : frozenset of str
-        The digests of the groups that were reported: they are told apart by them, never by their
+        The digests of the groups that were reported: they are distinguished by them, never by their
         values.
 
     Examples
@@ -266,7 +266,7 @@ class Facts:
         report : Label, Settlement, Override or GroupReport
             The report. One that is refused changes nothing.
         digest : str
-            The digest of its group, if it tells one.
+            The digest of its group, if it names one.
 
         Returns
         -------
@@ -315,7 +315,7 @@ class Verdict:
 
 
 def result_of(before: Facts, report: Report, after: Facts) -> Result:
-    """What the reporter is told."""
+    """What the reporter is answered."""
     if before.refuses(report):
         return "quarantined"
     if before == after:
@@ -379,7 +379,7 @@ class Reporter:
     def report(
         self, transaction: Transaction, reports: Sequence[KeyedReport]
     ) -> list[Verdict | Refusal]:
-        """Enter everybody's reports; a refused one leaves nothing behind and does not stop the
+        """Enter all reports; a refused one leaves nothing behind and does not stop the
         others.
         """
         digests = [key_digest(self._keyring, key) for key, _ in reports]
@@ -406,8 +406,8 @@ class Reporter:
             # a group that was known before the decision counts as reported
             known = opened.fields["group"]
             if known is not None:
-                told = self._group_digest(row.seq, known, before.groups)
-                before = before.with_report(GroupReport(known), told)
+                digest = self._group_digest(row.seq, known, before.groups)
+                before = before.with_report(GroupReport(known), digest)
             digest = self._group_digest(row.seq, report.group, before.groups)
         contradicted = len(before.labels) > 1 or not drawn.accept
         if isinstance(report, Settlement) and not contradicted:
@@ -441,8 +441,9 @@ class Reporter:
         return Verdict(result, after.standing, row.seq if seq is None else seq)
 
     def _group_digest(self, decision: int, group: Scalar, known: Container[str] = ()) -> str:
-        """Tells groups of *one* decision apart; between decisions it says nothing, so nobody can be
-        counted by it. Equal numbers are one group: 1 is known if 1.0 is, and the other way round.
+        """Distinguishes groups of *one* decision; between decisions it says nothing, so nobody can
+        be counted by it. Equal numbers are one group: 1 is known if 1.0 is, and the other way
+        round.
         """
         spellings = [group]
         if type(group) in (int, float) and group == 0:

@@ -76,7 +76,7 @@ def parsed(url: str) -> URL:
             raise ValueError
     except (ArgumentError, ValueError):
         raise Invalid(
-            f"{without_secrets(url)} is no URL of a database: its parts cannot be told apart, or "
+            f"{without_secrets(url)} is no URL of a database: its parts cannot be separated, or "
             "its port is no number from 1 to 65535.",
             hint="postgresql://user@host:5432/database; write @ : / ? in a password as %40 %3A %2F "
             "%3F, or keep it in PGPASSFILE.",
@@ -225,15 +225,15 @@ def _engine(url: str) -> Iterator[Engine]:
     try:
         yield engine
     except DBAPIError as error:
-        told = " ".join(str(error.orig).split())
+        reason = " ".join(str(error.orig).split())
         where = without_secrets(url)
         if isinstance(error, OperationalError):
             raise DatabaseAway(
-                f"the database {where} is away or lets nobody in: {told}.",
+                f"the database {where} is away or lets nobody in: {reason}.",
                 hint="check that it runs, the URL in the settings, and the password (PGPASSFILE).",
             ) from error
         raise Invalid(
-            f"the database {where} refuses: {told}.",
+            f"the database {where} refuses: {reason}.",
             hint="the settings should name the URL of the tables' owner.",
         ) from error
     finally:

@@ -1,11 +1,11 @@
-"""What the ledger refuses: each refusal names the thing, its value, the law and the way out, and
-never a secret or a group.
+"""What the ledger refuses: each refusal names the thing, its value, the requirement and the way
+out, and never a secret or a group.
 
 Refusal
 ├── Conflict            the key was used with another body, or nothing is disputed
 ├── Gone                the person has been erased
 ├── NotFound            no decision, policy or window of that name
-├── Invalid             a field breaks its law (also a ValueError)
+├── Invalid             a field breaks its requirement (also a ValueError)
 ├── StalePolicy         publish lost the race
 ├── LeaseHeld           another trainer holds the lease
 ├── TooEarly            a secret of a window that has not ended
@@ -29,7 +29,7 @@ class Refusal(EvenhandError):
     Parameters
     ----------
     message : str
-        The thing, its value, and the law that it breaks.
+        The thing, its value, and the requirement that it breaks.
     hint : str, optional
         The way out; it is printed after the message.
 
@@ -71,7 +71,7 @@ class NotFound(Refusal):
 
 
 class Invalid(Refusal, InvalidInput):
-    """A field breaks its law. It is a `ValueError` too.
+    """A field breaks its requirement. It is a `ValueError` too.
 
     Examples
     --------

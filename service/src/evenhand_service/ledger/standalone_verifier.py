@@ -44,7 +44,7 @@ GENESIS = bytes(32)
 """hash_0."""
 
 PREFIX = 8
-"""Bytes of the hash of each row that a witness is told, to find the row."""
+"""Bytes of the hash of each row that a witness receives, to find the row."""
 
 text_of = json.JSONEncoder(ensure_ascii=False).encode
 """A text in its quotation marks; nothing is escaped that need not be."""
@@ -118,7 +118,7 @@ def uniformity(numbers: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Problem:
-    """A law that a row of the ledger breaks.
+    """A requirement that a row of the ledger breaks.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ class State:
 def check(
     rows: Iterable[dict[str, Any]], secrets: dict[str, bytes], erased: frozenset[int] = frozenset()
 ) -> Findings:
-    """Every law on every row.
+    """Every requirement on every row.
 
     `erased`: rows whose personal fields were destroyed, as the erasure rows list them.
     """
@@ -327,7 +327,7 @@ def check(
         seq = row["seq"]
         kind = row["kind"]
         body = row["body"]
-        # the laws of the kinds that have some
+        # the requirements of the kinds that have some
         broken: Iterable[str] = ()
         if kind == "window":
             check_window(seq, body, state, findings)
@@ -412,7 +412,7 @@ def check_decision(row: dict[str, Any], state: State, findings: Findings) -> Non
     acceptance = body["acceptance"]
     accept = body["accept"]
     propensity = acceptance if accept else 1.0 - acceptance
-    laws = {
+    requirements = {
         "its key was decided before": body["key"] not in state.keys,
         "its policy had not been published": body["policy"] in state.policies,
         "the decision is not U < acceptance": accept == (u < acceptance),
@@ -421,7 +421,7 @@ def check_decision(row: dict[str, Any], state: State, findings: Findings) -> Non
         "the flag for a first application is wrong": body["first"]
         == (body["slot"] not in state.slots),
     }
-    for what, holds in laws.items():
+    for what, holds in requirements.items():
         if not holds:
             findings.refuse(seq, what)
     findings.decisions += 1
@@ -823,17 +823,17 @@ class Decided:
 
 def standing(accept: bool, reports: Iterable[tuple[str, str]]) -> tuple[str, int, bool]:
     """(status, label, whether people overruled it) from (kind, value) of the reports."""
-    told: dict[str, set[str]] = {"label": set(), "settlement": set(), "override": set()}
+    reported: dict[str, set[str]] = {"label": set(), "settlement": set(), "override": set()}
     for kind, value in reports:
-        told.setdefault(kind, set()).add(value)
-    overruled = ("reject" if accept else "accept") in told["override"]
+        reported.setdefault(kind, set()).add(value)
+    overruled = ("reject" if accept else "accept") in reported["override"]
     if not accept:
         return "rejected", 0, overruled
     if overruled:
         return "overruled", 0, True
-    if not told["label"]:
+    if not reported["label"]:
         return "pending", 0, False
-    for values in (told["label"], told["settlement"]):
+    for values in (reported["label"], reported["settlement"]):
         if len(values) == 1:
             return "resolved", int(next(iter(values))), False
     return "disputed", 0, False
@@ -855,16 +855,16 @@ def decided_in(rows: Sequence[dict[str, Any]], listed: dict[str, Any]) -> list[D
             continue
         window = listed["maturity"]  # None: a label counts whenever it comes
         mature = float("inf") if window is None else row["at"] + window
-        told = reports.get(row["seq"], [])
-        every = [(one["body"]["report"], one["body"]["value"]) for one in told]
-        early = [pair for pair, one in zip(every, told, strict=True) if one["at"] <= mature]
+        about_it = reports.get(row["seq"], [])
+        every = [(one["body"]["report"], one["body"]["value"]) for one in about_it]
+        early = [pair for pair, one in zip(every, about_it, strict=True) if one["at"] <= mature]
         status, label, overruled = standing(body["accept"], every)
         opened = row.get("open", {})
         erased = "who" not in opened
         group = opened.get("group", {}).get("value")
         late = [
             one["open"]["group"]["value"]
-            for one in told
+            for one in about_it
             if one["body"]["report"] == "group" and one["at"] <= mature and one.get("open")
         ]
         came_late = group is None and len(late) == 1 and not erased
@@ -916,17 +916,17 @@ def selection(rows: Iterable[Any]) -> list[Line]:
     return lines
 
 
-def impact_told(path: Path) -> Any:
-    """(people, accepted, {group: (people, accepted, rate, ratio)}) as the impact table tells it;
-    None if it tells something else.
+def impact_in_file(path: Path) -> Any:
+    """(people, accepted, {group: (people, accepted, rate, ratio)}) as the impact table says;
+    None if it says something else.
     """
-    told = document(path)
+    table = document(path)
     try:
         cells = {
             one["group"]: (one["people"], one["selected"], one["rate"], one["ratio"])
-            for one in told["rows"]
+            for one in table["rows"]
         }
-        return told["people"], told["selected"], cells
+        return table["people"], table["selected"], cells
     except (KeyError, TypeError):
         return None
 
@@ -1056,33 +1056,33 @@ def check_tables(export: Path, folder: Path, listed: dict[str, Any], findings: F
     """Every table and list that people read says what the chain says."""
     rows = list(read(export))
     decided = decided_in(rows, listed)
-    if not same_figures(impact_told(folder / "impact.json"), impact_found(decided)):
+    if not same_figures(impact_in_file(folder / "impact.json"), impact_found(decided)):
         findings.refuse(0, "impact.json is not what the chain says")
     found = tables_of(decided)
     for name, expected in found.items():
-        told = (
+        text = (
             (folder / name).read_bytes().decode(errors="replace")
             if (folder / name).exists()
             else ""
         )
-        if told != expected:
-            pairs = zip(told.split("\r\n"), expected.split("\r\n"), strict=False)
+        if text != expected:
+            pairs = zip(text.split("\r\n"), expected.split("\r\n"), strict=False)
             place = next((i for i, (one, other) in enumerate(pairs, 1) if one != other), "the last")
             findings.refuse(0, f"line {place} of {name} is not what the chain says")
     lists = lists_of(rows, listed, document(folder / "secrets.json") or {})
     for name, expected_list in lists.items():
-        told_list = document(folder / name)
-        if isinstance(told_list, list):  # words are evenhand's own reading of a policy
-            told_list = [{k: v for k, v in one.items() if k != "words"} for one in told_list]
-        elif isinstance(told_list, dict):
-            told_list = {part: told_list.get(part) for part in expected_list}
-        if told_list != expected_list:
+        found_list = document(folder / name)
+        if isinstance(found_list, list):  # words are evenhand's own reading of a policy
+            found_list = [{k: v for k, v in one.items() if k != "words"} for one in found_list]
+        elif isinstance(found_list, dict):
+            found_list = {part: found_list.get(part) for part in expected_list}
+        if found_list != expected_list:
             findings.refuse(0, f"{name} is not what the chain says")
     findings.remarks.append(f"tables and lists computed again: {len(found) + len(lists) + 1}")
 
 
 def main(words: list[str] | None = None) -> int:
-    """0 if every law holds on every row."""
+    """0 if every requirement holds on every row."""
     parser = argparse.ArgumentParser(
         description="Check an exported ledger with the standard library alone."
     )

@@ -37,7 +37,7 @@ from evenhand_service.ledger.refusals import Invalid, LedgerUnavailable, Refusal
 from evenhand_service.ledger.standalone_verifier import PREFIX
 
 MOST_ROWS = 100_000
-"""Rows of which an entry tells the hashes; of more, it tells those of the last ones."""
+"""Rows of which an entry has the hashes; of more, it has those of the last ones."""
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
@@ -47,7 +47,7 @@ class Witness(Protocol):
     name: str
 
     def publish(self, entry: Json) -> float | None:
-        """Hand over an entry; the time by the witness's clock, if it tells. Raises if it fails."""
+        """Hand over an entry; the time by the witness's clock, if it says. Raises if it fails."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -59,8 +59,8 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:  # fmt: skip
         """Never: the answer is an error."""
         where = urllib.parse.urlsplit(newurl).netloc
-        told = f"it redirects to {where}, and redirects are not followed: give the final address"
-        raise urllib.error.HTTPError(req.full_url, code, told, headers, fp)
+        problem = f"it redirects to {where}, and redirects are not followed: give the final address"
+        raise urllib.error.HTTPError(req.full_url, code, problem, headers, fp)
 
 
 def fetched(
@@ -76,8 +76,8 @@ def fetched(
     secure = urllib.request.HTTPSHandler(context=ssl.create_default_context())
     opener = urllib.request.build_opener(secure, _NoRedirects)
     with opener.open(request, timeout=10.0) as answer:
-        told = answer.headers.get("Date")
-        when = None if told is None else email.utils.parsedate_to_datetime(told).timestamp()
+        date = answer.headers.get("Date")
+        when = None if date is None else email.utils.parsedate_to_datetime(date).timestamp()
         return answer.read(64 * 2**20), when
 
 
@@ -198,7 +198,7 @@ class HeadWitnesses:
         with self.ledger.store.reader.connect() as connection:
             found = row_hashes(connection, seq - 1, seq).get(seq)
         if found is None or found.hex() != newest["hash"]:
-            # what a witness saw before a restore that is on record is not there, as everybody knows
+            # what a witness saw before a restore that is on record is not there, as is known
             known = any(
                 e.action == "restored" and e.at >= newest["at"] for e in self.ledger.events()
             )
