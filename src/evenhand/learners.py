@@ -25,7 +25,7 @@ from evenhand.algorithms.certified.state import CertifiedState, Guarantee
 from evenhand.algorithms.certified.step import Certified
 from evenhand.algorithms.exploration import (
     PRINTED,
-    Explorer,
+    ExplorationRule,
     Slack,
     SlackRule,
     outside_groups,
@@ -483,21 +483,21 @@ class ExploringLearner(EpochLearner):
         return self.paper.floors
 
     @property
-    def explorer(self) -> Explorer:
+    def exploration_rule(self) -> ExplorationRule:
         """The rule that ends the exploration."""
-        return self.paper.explorer
+        return self.paper.exploration_rule
 
     @property
     def exploration_rounds(self) -> int | None:
         """The preset length of the exploration; None where it stops on counts."""
-        return self.paper.explorer.rounds
+        return self.paper.exploration_rule.rounds
 
     @property
     def slack(self) -> Slack | None:
         """What the sample allows: beta, and the limit of the empirical gap; None before the
         exploration is over.
         """
-        return self.state.explored.slack
+        return self.state.exploration.slack
 
     @property
     def sample(self) -> LabelledSample | None:
@@ -510,13 +510,13 @@ class ExploringLearner(EpochLearner):
     @property
     def groups(self) -> tuple[Group, ...] | None:
         """The groups that the guarantee covers: those of the sample; None before it is closed."""
-        return None if self.slack is None else self.state.explored.groups
+        return None if self.slack is None else self.state.exploration.groups
 
     @property
     def outside(self) -> dict[Group, int]:
         """People of other groups who have been decided, by group: they are not covered."""
         with self.online.lock:
-            return outside_groups(self.state.explored, self.online.rounds)
+            return outside_groups(self.state.exploration, self.online.rounds)
 
     @property
     def guarantee(self) -> float | None:
@@ -1003,14 +1003,14 @@ class PairedRounds(EpochLearner):
     @property
     def exploration_rounds(self) -> int | None:
         """How many rounds explore in all."""
-        return self.paper.explorer.rounds
+        return self.paper.exploration_rule.rounds
 
     @property
     def slack(self) -> Slack | None:
         """What the sample of the last exploitation block allowed; None before the first one."""
         state = self.online.state
         assert isinstance(state, TwoPhaseState)
-        return state.explored.slack
+        return state.exploration.slack
 
 
 class AcceptAll(EpochLearner):
@@ -1383,8 +1383,10 @@ def _unsound_state(guarantee: Guarantee, state: CertifiedState) -> str | None:
             return f"the certified share of epoch {number} leaves [0, 1]"
     if state.process is None or state.groups is None:
         return None
-    if (state.shares is not None) != guarantee.shares_matter:
-        return "it counts shares without a cap or a floor, or has one and counts none"
-    if state.shares is not None and len(state.shares) != len(state.process.members):
-        return f"it counts the shares of {len(state.shares)} hypotheses"
+    if (state.accepted_shares is not None) != guarantee.limits_acceptance:
+        return "it counts accepted shares without a cap or a floor, or has one and counts none"
+    if state.accepted_shares is not None and len(state.accepted_shares) != len(
+        state.process.members
+    ):
+        return f"it counts the accepted shares of {len(state.accepted_shares)} hypotheses"
     return state.process.unsound(state.groups)

@@ -33,6 +33,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.drift import DriftWatch, WatchedRule
 from evenhand.algorithms.certified.evidence import Evidence, PastPeople
 from evenhand.algorithms.certified.intervals import (
@@ -43,10 +44,9 @@ from evenhand.algorithms.certified.intervals import (
 )
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.algorithms.certified.sample import CohortSample
-from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee, PlannedEpoch
 from evenhand.algorithms.certified.tally import OpenCohorts, Tally
-from evenhand.algorithms.exploration import Explored, Slack
+from evenhand.algorithms.exploration import ExplorationState, Slack
 from evenhand.algorithms.two_phase import TwoPhaseState
 from evenhand.bandit import PracticalSchedule, TheorySchedule
 from evenhand.bounds import (
@@ -118,7 +118,7 @@ RECORDS: dict[str, type] = {
         # sums and samples of a learner that keeps counts alone
         *(OpenCohorts, Tally, CohortSample, PastPeople),
         # states of algorithms
-        *(TwoPhaseState, Explored, Slack),
+        *(TwoPhaseState, ExplorationState, Slack),
         *(CertifiedState, Guarantee, Evidence, EpochRecord, PlannedEpoch),
         *(BettingProcess, BettingBound, BettingState, EpochPlan, GroupJoin),
         *(AuditProcess, AuditTotals, AcceptedShares),

@@ -6,8 +6,8 @@ import pytest
 from tests.play import FPR, WORLD, decide_people, report_all, two_phase
 
 from evenhand.algorithms.exploration import (
-    Explored,
-    Explorer,
+    ExplorationRule,
+    ExplorationState,
     Slack,
     as_bound,
     denominators,
@@ -26,7 +26,7 @@ from evenhand.rounds import Arrivals, Rounds
 from evenhand.words import LabelledSample
 
 
-def explorer(**changed):
+def exploration_rule(**changed):
     settings = dict(
         bound=JointHoeffding(),
         hypotheses=WORLD.hypotheses,
@@ -37,7 +37,7 @@ def explorer(**changed):
         slack_rule="corrected",
         rounds=None,
     )
-    return Explorer(**{**settings, **changed})
+    return ExplorationRule(**{**settings, **changed})
 
 
 def sample(*counts):
@@ -81,7 +81,7 @@ def test_denominators_are_people_per_rate_and_group():
 
 
 def test_the_limit_on_the_sample_is_the_limit_minus_beta():
-    found = explorer().slack(BALANCED)
+    found = exploration_rule().slack(BALANCED)
     beta = np.sqrt((1 / 200 + 1 / 100) * np.log(2 * 8 / 0.05) / 2)
     assert found.beta == pytest.approx(beta, rel=1e-12)
     assert found.limit == 0.3 - found.beta
@@ -89,13 +89,13 @@ def test_the_limit_on_the_sample_is_the_limit_minus_beta():
 
 
 def test_without_a_limit_the_guarantee_follows_from_beta():
-    found = explorer(limit=None, rounds=100).slack(BALANCED)
+    found = exploration_rule(limit=None, rounds=100).slack(BALANCED)
     assert found.guarantee == 0.1 + 2 * found.beta
     assert found.limit == pytest.approx(0.1 + found.beta)
 
 
 def test_the_rule_as_printed_is_offered_and_different():
-    found = explorer(slack_rule="as printed").slack(BALANCED)
+    found = exploration_rule(slack_rule="as printed").slack(BALANCED)
     assert found.limit == found.guarantee == 0.1 + found.beta
 
 
@@ -113,18 +113,18 @@ def test_the_rule_as_printed_is_offered_and_different():
     ],
 )
 def test_what_is_missing_is_said_with_numbers(people, told):
-    text = explorer().shortfall(people)
+    text = exploration_rule().shortfall(people)
     assert all(part in text for part in told), text
 
 
 def test_the_forecast_of_people_is_enough_and_no_more_than_needed():
-    rule = explorer()
+    rule = exploration_rule()
     text = rule.shortfall(arrivals(*grown(1.0)))
     more = int(text.split("about ")[-1].split()[0])
     total = BALANCED.weight.sum()
     assert rule.verdict(arrivals(*grown(1 + (more + 2) / total))) == "enough"
     assert rule.verdict(arrivals(*grown(1 + (more - 6) / total))) == "too few"
-    assert explorer().shortfall(arrivals(*grown(50.0))) is None
+    assert exploration_rule().shortfall(arrivals(*grown(50.0))) is None
 
 
 def grown(factor):
@@ -138,20 +138,20 @@ def test_the_exploration_ends_on_counts_and_never_on_features():
     shuffled = LabelledSample(
         np.arange(4.0)[:, None], BALANCED.group, BALANCED.label, BALANCED.count
     )
-    assert explorer().beta(shuffled) == explorer().beta(BALANCED)
+    assert exploration_rule().beta(shuffled) == exploration_rule().beta(BALANCED)
 
 
 def test_a_limit_below_the_slack_keeps_exploring_even_if_the_length_is_given():
     """With beta above the limit a policy without any empirical gap may break it."""
-    rule = explorer(limit=0.15, rounds=420)
+    rule = exploration_rule(limit=0.15, rounds=420)
     assert rule.beta(BALANCED) > 0.15
     seen = arrivals(*grown(1.0))
     assert rule.verdict(seen) == "too few"
     assert "more" in rule.shortfall(seen)
-    assert explorer(limit=0.3, rounds=420).verdict(seen) == "enough"
-    assert explorer(limit=None, rounds=420).verdict(seen) == "enough"
+    assert exploration_rule(limit=0.3, rounds=420).verdict(seen) == "enough"
+    assert exploration_rule(limit=None, rounds=420).verdict(seen) == "enough"
     two = arrivals(("a", -1, 1), ("b", -1, 1))
-    assert explorer(limit=1.0, rounds=2).verdict(two) == "enough"
+    assert exploration_rule(limit=1.0, rounds=2).verdict(two) == "enough"
 
 
 def test_the_preset_sizes():
@@ -170,7 +170,7 @@ def test_the_verdict_is_the_one_that_all_labels_would_give():
     for _ in range(200):
         rates = (FPR, FalseNegativeRate()) if draw.random() < 0.5 else (SelectionRate(),)
         limit = float(draw.choice([0.85, 0.9, 0.95]))
-        rule = explorer(rates=rates, limit=limit, rounds=16)
+        rule = exploration_rule(rates=rates, limit=limit, rounds=16)
         group = np.array(list("ab") * 8, object)
         label, count = draw.choice([-1, 1], 16), draw.integers(2, 12, 16).astype(float)
         lost = draw.choice(16, 4, replace=False)
@@ -215,7 +215,7 @@ def gaps(accepts, group):
 
 
 def test_missing_rows_widen_the_slack_by_k_over_the_smallest_denominator():
-    rule = explorer()
+    rule = exploration_rule()
     whole, lossy = rule.slack(BALANCED), rule.slack(BALANCED, 3)
     assert lossy.beta == whole.beta + 3 / 100
     assert lossy.limit == pytest.approx(whole.limit - 3 / 100)
@@ -274,16 +274,16 @@ def explored_rounds(*counts):
 
 def test_the_exploration_closes_with_its_groups_and_keeps_its_size():
     rounds = explored_rounds(("a", -1, 300), ("b", -1, 300), ("b", 1, 100))
-    rule = explorer(rounds=700)
+    rule = exploration_rule(rounds=700)
     found = rule.explore(rule.start(), rounds)
     assert (found.size, found.groups, found.unlabelled) == (700, ("a", "b"), ())
     assert found.slack == rule.slack(rule.sample(found, rounds))
-    assert rule.explore(Explored(701), rounds).slack is None
+    assert rule.explore(ExplorationState(701), rounds).slack is None
 
 
 def test_who_is_forgotten_leaves_the_sample_once():
     rounds = explored_rounds(("a", -1, 300), ("b", -1, 300))
-    rule = explorer(rounds=600)
+    rule = exploration_rule(rounds=600)
     found = rule.explore(rule.start(), rounds)
     for lost in (np.array([3, 4]), np.array([4])):
         rounds.erase(lost)
@@ -301,8 +301,8 @@ def test_a_group_of_which_nobody_is_left_is_not_forgotten():
     for a new policy.
     """
     rounds = explored_rounds(("a", -1, 500), ("b", -1, 500), ("c", -1, 1))
-    rule = explorer()
-    found = Explored(1001, Slack(0.25, 0.05, 0.3), ("a", "b", "c"))
+    rule = exploration_rule()
+    found = ExplorationState(1001, Slack(0.25, 0.05, 0.3), ("a", "b", "c"))
     rounds.erase(np.array([1000]))
     gone = rule.forget(found, rounds, np.array([1000])).slack
     two = labelled_sample(rounds.arrivals(1000))
@@ -313,7 +313,7 @@ def test_a_group_of_which_nobody_is_left_is_not_forgotten():
 
 def test_groups_that_the_sample_missed_are_named_and_counted():
     rounds = explored_rounds(("a", -1, 300), ("b", -1, 300), ("c", -1, 5))
-    rule = explorer(rounds=600)
+    rule = exploration_rule(rounds=600)
     found = rule.explore(rule.start(), rounds)
     notes = rule.notes(found, rounds)
     assert [(note.kind, note.group) for note in notes] == [("groups", None), ("outside", "c")]

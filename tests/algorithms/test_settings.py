@@ -198,7 +198,7 @@ def test_settings_that_make_sense_are_taken():
         prices=Prices(1, 2),
     )
     assert certified(horizon=10**400).horizon == 10**400
-    assert two_phase(horizon=1e5, exploration_rounds=1e3).explorer.rounds == 1000
+    assert two_phase(horizon=1e5, exploration_rounds=1e3).exploration_rule.rounds == 1000
 
 
 @pytest.mark.thorough

@@ -253,7 +253,7 @@ def test_closing_the_exploration_takes_what_is_there_and_pays_for_what_is_not(lo
     ]
     smallest = min(part.sum() for part in negatives)
     assert learner.slack.missing == len(inside)
-    kept = learner.explorer.beta(learner.sample)
+    kept = learner.exploration_rule.beta(learner.sample)
     assert learner.slack.beta == kept + len(inside) / smallest
     assert learner.slack.limit == 0.4 - learner.slack.beta
     learner.decide(PEOPLE.features[:1], PEOPLE.group[:1])
@@ -340,13 +340,13 @@ def test_who_is_erased_later_leaves_the_sample_and_widens_the_slack():
     learner = waiting([7])
     learner.close_exploration()
     play(learner, 300, 0)
-    before, beta = learner.slack, learner.explorer.beta(learner.sample, 1)
+    before, beta = learner.slack, learner.exploration_rule.beta(learner.sample, 1)
     assert beta == before.beta
     learner.observe(7, PEOPLE.label[7])
     learner.erase([7, 40, 1100])  # of these only 40 was in the sample
     assert as_rows(learner.sample) == without_people([7, 40])
     assert learner.slack.missing == 2
-    assert learner.slack.beta == learner.explorer.beta(learner.sample, 2) > before.beta
+    assert learner.slack.beta == learner.exploration_rule.beta(learner.sample, 2) > before.beta
     assert learner.slack.limit == pytest.approx(0.4 - learner.slack.beta)
     learner.erase(40)
     assert learner.slack.missing == 2

@@ -8,7 +8,7 @@ import pytest
 from tests.bandit.exhaustive import Answer, Case, FairTable, check, random_case
 
 from evenhand.bandit import coordinate_descent as algorithm_1
-from evenhand.bandit import explored, feasibility
+from evenhand.bandit import explored_constants, feasibility
 from evenhand.bandit.coordinate_descent import _Descent
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.estimation import EstimatedLoss
@@ -111,7 +111,7 @@ def test_one_row_per_round_gives_the_same_weights_as_one_row_per_context(seed, s
 def test_the_deployed_policy_has_the_smoothed_probabilities(sides):
     case, mu = random_case(3, sides), 0.02
     weights = solve(case, mu, 1.0, sides).weights
-    acceptance = weights.smoothed(mu, explored(sides)).acceptance(case.loss.features)
+    acceptance = weights.smoothed(mu, explored_constants(sides)).acceptance(case.loss.features)
     program = feasibility.smoothed(weights.acceptance(case.loss.features), 1.0, mu, sides)
     np.testing.assert_allclose(acceptance, program[0], atol=1e-12)
     assert acceptance.min() >= mu * (1 - 1e-12)

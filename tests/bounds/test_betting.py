@@ -251,12 +251,14 @@ def test_intervals_are_intersected_for_ever():
 
 def test_a_nominated_hypothesis_joins_with_its_own_share_and_an_empty_past():
     world = world_of()
-    first = BettingBound((0, 1), (FPR,), 1, 0.05, shares=(0.03,))
+    first = BettingBound((0, 1), (FPR,), 1, 0.05, delta_parts=(0.03,))
     state = state_after(first, replace(world, accepts=world.accepts[:1]))
     both = first.joined_by(0.0075)
     assert (both.hypotheses, both.joint_threshold[0]) == (2, first.joint_threshold[0])
     assert both.joint_threshold[1] > both.joint_threshold[0]
-    joined = state.joined(replace(both, hypotheses=1, shares=(0.0075,), started_with=(2,)).start())
+    joined = state.joined(
+        replace(both, hypotheses=1, delta_parts=(0.0075,), started_with=(2,)).start()
+    )
     cohort = replace(world, accepts=world.accepts[:2]).cohort(
         900, np.ones(12), np.ones(12), np.random.default_rng(2)
     )
@@ -325,9 +327,9 @@ COLUMNS = dict(acceptance=0.5, regression=0.5, rejected=1.0, positive=0.0, negat
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"acceptance": 0.0}, r"acceptance is 0 in row 0.*\(0, 1\]"),
+        ({"acceptance": 0.0}, r"acceptance is 0 .*\(0, 1\]"),
         ({"acceptance": 1.5}, "acceptance is 1.5"),
-        ({"acceptance": 1.0}, "acceptance is 1 but rejected is 1"),
+        ({"acceptance": 1.0}, "rejected is 1"),
         ({"negative": -1.0}, "negative is -1"),
         ({"regression": np.nan}, "regression contains nan"),
         ({"positive": [1.0, 2.0, 3.0]}, r"positive has shape \(3,\)"),
@@ -342,15 +344,15 @@ def test_a_cohort_refuses_what_cannot_be(change, message):
     ("change", "message"),
     [
         ({"delta": 0.0}, "delta is 0"),
-        ({"delta": 1.0}, "strictly between"),
-        ({"groups": ("a",)}, "at least two groups"),
-        ({"groups": ("a", "a")}, "each named once"),
-        ({"rates": ()}, "at least one"),
-        ({"horizons": ()}, "positive and increase"),
-        ({"horizons": (10.0, 5.0)}, "positive and increase"),
+        ({"delta": 1.0}, "delta is 1"),
+        ({"groups": ("a",)}, "two groups"),
+        ({"groups": ("a", "a")}, "once"),
+        ({"rates": ()}, "rate"),
+        ({"horizons": ()}, "horizons"),
+        ({"horizons": (10.0, 5.0)}, "horizons"),
         ({"joint_part": 1.0}, "joint_part is 1"),
-        ({"shares": (0.05,)}, "shares has 1 entries for 3"),
-        ({"shares": (0.04, 0.02, 0.01)}, "sum to 0.07"),
+        ({"delta_parts": (0.05,)}, "delta_parts"),
+        ({"delta_parts": (0.04, 0.02, 0.01)}, "0.07"),
     ],
 )
 def test_a_bound_refuses_nonsense(change, message):

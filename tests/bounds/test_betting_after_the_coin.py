@@ -100,7 +100,7 @@ class TestErased:
         world = random_world(1)
         bound = small_bound(world, (FPR,))
         plan = bound.plan(bound.start())
-        grown = replace(bound, hypotheses=3, shares=(0.01, 0.01, 0.01), started_with=(2, 2, 2))
+        grown = replace(bound, hypotheses=3, delta_parts=(0.01, 0.01, 0.01), started_with=(2, 2, 2))
         state = bound.start().joined(BettingState.empty(1, 1, 2, 2))
         none = Cohort(
             np.zeros((3, 0), bool),
@@ -171,7 +171,7 @@ class TestGroupsThatJoin:
         checks.check_union(later, 0.051)
         shares = tuple(float(x) for x in (0.01, 0.01))
         nominated = (
-            replace(start, shares=shares, delta=0.05).joined_by_group(2, 0.002).joined_by(0.02)
+            replace(start, delta_parts=shares, delta=0.05).joined_by_group(2, 0.002).joined_by(0.02)
         )
         checks.check_union(nominated, 0.042)
         assert nominated.started_with == (2, 2, 3)
@@ -262,5 +262,5 @@ class TestGroupsThatJoin:
 
     def test_shares_are_refused_where_they_make_no_sense(self):
         _, start, _ = self.joined(0)
-        with pytest.raises(InvalidInput, match="share of 0"):
+        with pytest.raises(InvalidInput, match="delta of 0"):
             start.joined_by_group(2, 0.0)

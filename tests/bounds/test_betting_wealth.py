@@ -154,7 +154,7 @@ def test_the_union_pays_delta_and_no_more(groups, rates, hypotheses):
     bound = BettingBound(tuple(range(groups)), rates, hypotheses, 0.05)
     checks.check_union(bound, 0.05)
     checks.check_union(
-        BettingBound(tuple(range(groups)), rates, 2, 0.05, shares=(0.03, 0.02)), 0.05
+        BettingBound(tuple(range(groups)), rates, 2, 0.05, delta_parts=(0.03, 0.02)), 0.05
     )
 
 

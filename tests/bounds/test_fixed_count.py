@@ -233,7 +233,7 @@ def test_looks_are_strictly_increasing_and_their_shares_sum_to_delta() -> None:
     looks = PresetLooks(first=1, growth=1.01)
     counts = [looks.count(k) for k in range(1, 60)]
     assert all(a < b for a, b in pairwise(counts))
-    assert sum(looks.share(k, 0.05) for k in range(1, 5000)) < 0.05
+    assert sum(looks.delta_of(k, 0.05) for k in range(1, 5000)) < 0.05
     assert [looks.reached(n) for n in (0, 1, 2)] == [0, 1, 2]
 
 
@@ -279,5 +279,5 @@ class TestTheTrap:
             PresetLooks(first=5, growth=1.5),
         )
         for k in range(1, looks.reached(self.audits // 2) + 1):
-            missed |= self.misses(counts, looks.count(k), looks.share(k, self.delta))
+            missed |= self.misses(counts, looks.count(k), looks.delta_of(k, self.delta))
         assert missed.sum() <= 86

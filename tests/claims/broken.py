@@ -11,7 +11,12 @@ import numpy as np
 
 from evenhand.algorithms import exponential_weights
 from evenhand.algorithms.baselines import AfterExploration, Fixed
-from evenhand.algorithms.exploration import Explored, Explorer, labelled_sample, next_size
+from evenhand.algorithms.exploration import (
+    ExplorationRule,
+    ExplorationState,
+    labelled_sample,
+    next_size,
+)
 from evenhand.algorithms.fair_net import FairNet
 from evenhand.algorithms.rivals import neighbours
 from evenhand.algorithms.two_phase import TwoPhase, TwoPhaseState
@@ -145,13 +150,15 @@ class Misspecified(InverseGap):
 # samples that are not the first people
 
 
-def sample_from(explorer: Explorer, rounds: Rounds, arrivals: Arrivals, size: int) -> Explored:
+def sample_from(
+    rule: ExplorationRule, rounds: Rounds, arrivals: Arrivals, size: int
+) -> ExplorationState:
     """The exploration is over: these people with a label are the sample."""
     missing = rounds["round"][(rounds["round"] < size) & (rounds["label"] == 0)]
     sample = labelled_sample(arrivals)
-    return Explored(
+    return ExplorationState(
         size=size,
-        slack=explorer.slack(sample),
+        slack=rule.slack(sample),
         groups=tuple(sample.groups),
         unlabelled=tuple(missing.tolist()),
     )
@@ -167,62 +174,62 @@ def with_labels(arrivals: Arrivals) -> Arrivals:
     )
 
 
-class HastyExplorer(Explorer):
+class HastyRule(ExplorationRule):
     """Takes the labels that have come."""
 
-    def explore(self, explored: Explored, rounds: Rounds) -> Explored:
+    def explore(self, exploration: ExplorationState, rounds: Rounds) -> ExplorationState:
         size = self.length(rounds)
         if rounds.decided >= (self.rounds or 1) and size > 0:
             chosen = with_labels(rounds.arrivals(size))
             if len(chosen.label) and self.verdict(chosen) == "enough":
                 return sample_from(self, rounds, chosen, size)
-        while explored.size <= rounds.decided:
-            explored = replace(explored, size=next_size(explored.size))
-        return explored
+        while exploration.size <= rounds.decided:
+            exploration = replace(exploration, size=next_size(exploration.size))
+        return exploration
 
     def length(self, rounds: Rounds) -> int:
         return rounds.decided
 
 
-class PrefixExplorer(HastyExplorer):
+class PrefixRule(HastyRule):
     """Takes the people before the first missing label."""
 
     def length(self, rounds: Rounds) -> int:
         return rounds.first_missing()
 
 
-class LaterExplorer(Explorer):
+class LaterRule(ExplorationRule):
     """Takes everybody who has a label when the first people have theirs."""
 
-    def explore(self, explored: Explored, rounds: Rounds) -> Explored:
-        explored = super().explore(explored, rounds)
-        if explored.slack is None:
-            return explored
+    def explore(self, exploration: ExplorationState, rounds: Rounds) -> ExplorationState:
+        exploration = super().explore(exploration, rounds)
+        if exploration.slack is None:
+            return exploration
         arrivals = with_labels(rounds.arrivals(rounds.decided))
         return sample_from(self, rounds, arrivals, rounds.decided)
 
 
 class DefectiveExploration(TwoPhase):
-    """The paper with another explorer."""
+    """The paper with another rule."""
 
-    explorer_kind: type[Explorer] = Explorer
+    rule_kind: type[ExplorationRule] = ExplorationRule
 
     @cached_property
-    def explorer(self) -> Explorer:
-        right = TwoPhase.explorer.func(self)
-        return self.explorer_kind(**vars(right))
+    def exploration_rule(self) -> ExplorationRule:
+        right = TwoPhase.exploration_rule.func(self)
+        return self.rule_kind(**vars(right))
 
 
 class HastyPaper(DefectiveExploration):
-    explorer_kind = HastyExplorer
+    rule_kind = HastyRule
 
 
 class PrefixPaper(DefectiveExploration):
-    explorer_kind = PrefixExplorer
+    rule_kind = PrefixRule
 
 
 class LaterPaper(DefectiveExploration):
-    explorer_kind = LaterExplorer
+    rule_kind = LaterRule
 
 
 class WhateverHasCome(Defective):

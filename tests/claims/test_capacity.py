@@ -141,7 +141,7 @@ def test_a_capped_learner_beats_thinning_on_two_populations():
 
 def test_control_a_cap_checked_on_the_empirical_share_is_exceeded(monkeypatch):
     """Seen to fail: the share so far in place of its upper end."""
-    from evenhand.algorithms.certified import shares as module
+    from evenhand.algorithms.certified import accepted_shares as module
 
     def empirical(accepted, people, alpha):
         return np.divide(accepted, people, out=np.ones(len(people)), where=people > 0)

@@ -69,7 +69,7 @@ def expected(planned, terms):
     good = float(np.max(terms.prices.false_reject))
     negative = 1.0 - world.positive_rate
     cost = accepts @ (world.probability * (negative * bad - world.positive_rate * good))
-    delta = (1.0 - LATER_GROUPS) * learner.guarantee.share(1)
+    delta = (1.0 - LATER_GROUPS) * learner.guarantee.run_delta(1)
     thresholds = BettingBound(groups, terms.rates, len(rules), delta).pair_thresholds.T
     # nothing is known of a rule's gap, and the two constants have none
     upper = np.tile(np.r_[0.0, 0.0, np.ones(len(rules))], (pairs, 1))

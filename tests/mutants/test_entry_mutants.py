@@ -22,7 +22,7 @@ from evenhand.algorithms.certified.intervals import BettingProcess
 from evenhand.algorithms.certified.rule_tables import MemberTables
 from evenhand.algorithms.certified.step import Certified
 from evenhand.algorithms.certified.tally import Tally
-from evenhand.algorithms.exploration import Explorer, labelled_sample
+from evenhand.algorithms.exploration import ExplorationRule, labelled_sample
 from evenhand.bounds import BettingState, Cohort
 from evenhand.errors import EvenhandError
 from evenhand.learner import OnlineLearner
@@ -262,23 +262,23 @@ def streams_wait_for_every_label(patch):
 def exploration_takes_what_has_come(patch):
     """The paper's sample is whatever labels are there when enough people have come."""
 
-    def hurried(explorer, explored, rounds):
-        if rounds.decided < explored.size:
-            return explored
+    def hurried(rule, exploration, rounds):
+        if rounds.decided < exploration.size:
+            return exploration
         arrivals = rounds.arrivals(rounds.decided)
         sample = labelled_sample(arrivals)
-        if not np.isfinite(explorer.beta(sample)):
-            return explored
+        if not np.isfinite(rule.beta(sample)):
+            return exploration
         unlabelled = tuple(rounds["round"][rounds["label"] == 0].tolist())
         return replace(
-            explored,
+            exploration,
             size=rounds.decided,
-            slack=explorer.slack(sample),
+            slack=rule.slack(sample),
             groups=tuple(sample.groups),
             unlabelled=unlabelled,
         )
 
-    patch.setattr(Explorer, "explore", hurried)
+    patch.setattr(ExplorationRule, "explore", hurried)
 
 
 def outcomes_bring_groups(patch):

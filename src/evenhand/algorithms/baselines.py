@@ -42,7 +42,7 @@ from evenhand.algorithms.two_phase import (
     has_news,
     learn,
 )
-from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
+from evenhand.bandit import PracticalSchedule, coordinate_descent, explored_constants
 from evenhand.bandit.coordinate_descent import OracleAnswer
 from evenhand.contracts import (
     GroupUse,
@@ -165,7 +165,7 @@ def commit(paper: TwoPhase, state: TwoPhaseState, rounds: Rounds) -> Epoch:
     labels were quick. All of the sample was accepted, so nothing is weighted, and the one-sided
     and the two-sided estimate rank policies alike.
     """
-    log = rounds.log(stop=state.explored.size, with_group=paper.group_use == "decide")
+    log = rounds.log(stop=state.exploration.size, with_group=paper.group_use == "decide")
     assert log is not None  # the exploration is over, so it has rows
     loss = one_sided(log, paper.loss)
     best = paper.fair_oracle(state, rounds, loss).cheapest(loss.acceptance_cost)
@@ -189,7 +189,7 @@ class Paired:
     Rounds are paired in blocks: n rounds that accept all applicants, then n rounds of EXP4 over the
     members of the net whose gap, on all exploration rounds so far, is within limit - beta. n is a
     quarter of the exploration rounds so far, at least 64. Once there have been
-    `paper.explorer.rounds` of them, EXP4 goes on alone.
+    `paper.exploration_rule.rounds` of them, EXP4 goes on alone.
 
     beta of the i-th block holds with probability at least 1 - 6 delta / (pi^2 i^2), so all of them
     do with probability 1 - delta: other than in the paper's algorithm, the sample changes.
@@ -226,7 +226,7 @@ class Paired:
 
     def init(self, seed: int) -> tuple[TwoPhaseState, Epoch]:
         """The first block accepts all applicants."""
-        return TwoPhaseState(self.paper.explorer.start()), self._explore(1, 0, 0)
+        return TwoPhaseState(self.paper.exploration_rule.start()), self._explore(1, 0, 0)
 
     def step(
         self, state: TwoPhaseState, rounds: Rounds, now: float | None
@@ -238,22 +238,24 @@ class Paired:
         so_far = explored_rounds(rounds)
         explore = self._explore(rounds.epoch.number + 1, rounds.decided, so_far)
         exploited = rounds.epoch.phase != "explore"
-        if exploited and so_far < (self.paper.explorer.rounds or 0):
+        if exploited and so_far < (self.paper.exploration_rule.rounds or 0):
             return state, explore
 
         # which members of the net survive on the exploration rounds so far
         looks = 1 + sum(epoch.phase != "explore" for epoch in rounds.epochs)
-        explorer = replace(self.paper.explorer, delta=inverse_square_share(self.paper.delta, looks))
+        rule = replace(
+            self.paper.exploration_rule, delta=inverse_square_share(self.paper.delta, looks)
+        )
         people = _explored_people(rounds)
         if len(people.groups) < 2:
             return state, explore
         sample = labelled_sample(people)
-        slack = explorer.slack(sample)
-        if not np.isfinite(slack.beta) or not explorer.keeps(slack):
+        slack = rule.slack(sample)
+        if not np.isfinite(slack.beta) or not rule.keeps(slack):
             # no member is known to keep the limit but the constants: explore on
             return state, explore
         groups = tuple(sample.groups)
-        state = replace(state, explored=replace(state.explored, slack=slack, groups=groups))
+        state = replace(state, exploration=replace(state.exploration, slack=slack, groups=groups))
 
         def bind(loss: EstimatedLoss) -> FairCSC:
             return bind_fair(
@@ -389,7 +391,7 @@ def unconstrained(settings: Greedy, rounds: Rounds) -> Epoch:
         "bandit",
         rounds.decided,
         rounds.decided,
-        descent.weights.smoothed(floor, explored(1)),
+        descent.weights.smoothed(floor, explored_constants(1)),
         exploration_floor=floor,
         iterations=descent.report.iterations,
         oracle_calls=descent.report.oracle_calls,

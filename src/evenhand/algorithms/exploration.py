@@ -1,7 +1,10 @@
 """Exploring (item 1 of the outline in section 3 of the paper): accept all applicants until the
 sample shows the gap of every hypothesis well enough.
 
-The sample is *exactly* the first N* arrivals, N* the first of the preset sizes N_0 < N_1 < ...
+The *preset sizes* N_0 < N_1 < ... are numbers of people that are fixed before the first of them
+arrives: the first is the length of the exploration where one is given, and `next_size` gives the
+others. Counts *suffice* if the slack beta that they give is small enough for the limit
+(`ExplorationRule.target`). The sample is *exactly* the first N* arrivals, N* the first preset size
 whose (group, label) counts suffice. The counts decide, never the features, and never which labels
 happen to have come: so N* is fixed by the pairs (group, label) of the people in their order of
 arrival, and a bound for fixed counts stays valid however late the labels are. See
@@ -201,7 +204,7 @@ class Slack:
 
 
 @dataclass(frozen=True)
-class Explored:
+class ExplorationState:
     """Where an exploration stands.
 
     size: the preset size that is examined next, or that the sample has. slack: None while
@@ -216,7 +219,7 @@ class Explored:
 
 
 @dataclass(frozen=True, eq=False)
-class Explorer:
+class ExplorationRule:
     """The rule that ends the exploration and turns its sample into a limit of the empirical gap.
 
     rounds: the length of the exploration where it is given; None where it stops on counts.
@@ -231,11 +234,11 @@ class Explorer:
     slack_rule: SlackRule
     rounds: int | None
 
-    def start(self) -> Explored:
+    def start(self) -> ExplorationState:
         """Before the first person."""
-        return Explored(self.rounds or FIRST_SIZE)
+        return ExplorationState(self.rounds or FIRST_SIZE)
 
-    def explore(self, explored: Explored, rounds: Rounds) -> Explored:
+    def explore(self, exploration: ExplorationState, rounds: Rounds) -> ExplorationState:
         """Look at the preset sizes in their order, as far as labels are complete; the first one
         whose counts suffice is the sample's.
 
@@ -243,42 +246,44 @@ class Explorer:
         arrival, and not on when labels come.
         """
         complete = rounds.first_missing()
-        while explored.size <= complete:
-            arrivals = rounds.arrivals(explored.size)
+        while exploration.size <= complete:
+            arrivals = rounds.arrivals(exploration.size)
             verdict = self.verdict(arrivals)
             # somebody may have been erased after their label had come
             if verdict == "enough" and not arrivals.missing:
-                return self._closed(explored, arrivals)
+                return self._closed(exploration, arrivals)
             if verdict != "too few":
-                return explored
-            explored = replace(explored, size=next_size(explored.size))
-        return explored
+                return exploration
+            exploration = replace(exploration, size=next_size(exploration.size))
+        return exploration
 
-    def _closed(self, explored: Explored, arrivals: Arrivals) -> Explored:
+    def _closed(self, exploration: ExplorationState, arrivals: Arrivals) -> ExplorationState:
         """These people are the sample for good; labels that come later do not enter it."""
         sample = labelled_sample(arrivals)
         slack = self.slack(sample, arrivals.missing)
-        return replace(explored, slack=slack, groups=tuple(sample.groups))
+        return replace(exploration, slack=slack, groups=tuple(sample.groups))
 
-    def sample(self, explored: Explored, rounds: Rounds) -> LabelledSample:
+    def sample(self, exploration: ExplorationState, rounds: Rounds) -> LabelledSample:
         """The people of the sample who are left."""
-        return labelled_sample(rounds.arrivals(explored.size, explored.unlabelled))
+        return labelled_sample(rounds.arrivals(exploration.size, exploration.unlabelled))
 
-    def next_stop(self, explored: Explored, round: int) -> int:
+    def next_stop(self, exploration: ExplorationState, round: int) -> int:
         """The first round after `round` at which the people are as many as one of the preset
         sizes.
         """
-        size = explored.size
+        size = exploration.size
         while size <= round:
             size = next_size(size)
         return size
 
-    def close(self, explored: Explored, rounds: Rounds) -> Explored:
+    def close(self, exploration: ExplorationState, rounds: Rounds) -> ExplorationState:
         """End the wait for labels that will not come; ProtocolError if nothing can be closed."""
-        explored = self.explore(explored, rounds) if explored.slack is None else explored
-        if explored.slack is not None:
+        exploration = (
+            self.explore(exploration, rounds) if exploration.slack is None else exploration
+        )
+        if exploration.slack is not None:
             raise ProtocolError("the exploration is over; it waits for no label any more.")
-        size = explored.size
+        size = exploration.size
         verdict: Verdict = "too few"
         while verdict == "too few":  # which it is whatever the missing labels are
             if size > rounds.decided:
@@ -305,22 +310,24 @@ class Explorer:
                 hint="report some of these labels.",
             )
         unlabelled = rounds["round"][(rounds["round"] < size) & (rounds["label"] == 0)]
-        closed = self._closed(replace(explored, size=size), arrivals)
+        closed = self._closed(replace(exploration, size=size), arrivals)
         return replace(closed, unlabelled=tuple(unlabelled.tolist()))
 
-    def forget(self, explored: Explored, rounds: Rounds, lost: IntArray) -> Explored:
+    def forget(
+        self, exploration: ExplorationState, rounds: Rounds, lost: IntArray
+    ) -> ExplorationState:
         """After the people of these rounds were overruled or erased: they leave the sample, and
         the slack widens. (While exploring, their labels are simply missing from now on.)
         """
-        if explored.slack is None:
-            return explored
+        if exploration.slack is None:
+            return exploration
         for round in lost.tolist():
-            if round < explored.size and round not in explored.unlabelled:
-                unlabelled = (*explored.unlabelled, round)
-                left = rounds.arrivals(explored.size, unlabelled)
-                slack = self._widened(explored, left)
-                explored = replace(explored, unlabelled=unlabelled, slack=slack)
-        return explored
+            if round < exploration.size and round not in exploration.unlabelled:
+                unlabelled = (*exploration.unlabelled, round)
+                left = rounds.arrivals(exploration.size, unlabelled)
+                slack = self._widened(exploration, left)
+                exploration = replace(exploration, unlabelled=unlabelled, slack=slack)
+        return exploration
 
     # the slack
 
@@ -397,18 +404,18 @@ class Explorer:
         guarantee = self.comparator + 2 * beta if self.limit is None else self.limit
         return Slack(beta, max(guarantee - beta, 0.0), guarantee, missing)
 
-    def _widened(self, explored: Explored, left: Arrivals) -> Slack:
+    def _widened(self, exploration: ExplorationState, left: Arrivals) -> Slack:
         """The slack after one more person of the sample was lost. The guarantee stays, so the
         limit falls as beta rises.
 
         Where nobody is left in the denominator of a group, nothing is known about its gaps but
         that no two of them differ by more than 2.
         """
-        slack = explored.slack
+        slack = exploration.slack
         assert slack is not None  # the exploration is over
         fewest, _ = possible_denominators(_labelled_only(left), self.rates)
         beta = 2.0
-        if len(fewest[0]) == len(explored.groups) and fewest.min() > 0:
+        if len(fewest[0]) == len(exploration.groups) and fewest.min() > 0:
             beta = min(self.beta(labelled_sample(left), slack.missing + 1), 2.0)
         limit = max(slack.limit - (beta - slack.beta), 0.0)
         return Slack(beta, limit, slack.guarantee, slack.missing + 1)
@@ -421,13 +428,13 @@ class Explorer:
 
     # for people
 
-    def notes(self, explored: Explored, rounds: Rounds) -> tuple[Note, ...]:
+    def notes(self, exploration: ExplorationState, rounds: Rounds) -> tuple[Note, ...]:
         """What the exploration waits for, or what its sample lacks."""
-        if explored.slack is not None:
-            about_groups = self._about_groups(explored, rounds)
-            return (*self._about_sample(explored.slack), *about_groups)
+        if exploration.slack is not None:
+            about_groups = self._about_groups(exploration, rounds)
+            return (*self._about_sample(exploration.slack), *about_groups)
         waiting = rounds.first_missing()
-        if waiting < explored.size <= rounds.decided:
+        if waiting < exploration.size <= rounds.decided:
             return (_waiting_for(waiting, rounds),)
         short = self.shortfall(rounds.arrivals(rounds.decided) if rounds.decided else None)
         return () if short is None else (Note("waiting for people", short),)
@@ -448,11 +455,11 @@ class Explorer:
             notes.append(Note("frozen", text))
         return notes
 
-    def _about_groups(self, explored: Explored, rounds: Rounds) -> list[Note]:
-        covered = ", ".join(map(repr, explored.groups))
+    def _about_groups(self, exploration: ExplorationState, rounds: Rounds) -> list[Note]:
+        covered = ", ".join(map(repr, exploration.groups))
         what = "the guarantee" if self.slack_rule == "corrected" else "the constraint"
         notes = [Note("groups", f"{what} covers the groups of the sample: {covered}.")]
-        for group, people in outside_groups(explored, rounds).items():
+        for group, people in outside_groups(exploration, rounds).items():
             text = (
                 f"group {group!r} is not covered: the sample had nobody of it, and {people} people "
                 "of it have been decided."
@@ -493,15 +500,15 @@ class Explorer:
         )
 
 
-def outside_groups(explored: Explored, rounds: Rounds) -> dict[Group, int]:
+def outside_groups(exploration: ExplorationState, rounds: Rounds) -> dict[Group, int]:
     """People of groups that the sample did not contain, by group: they are not covered."""
-    if explored.slack is None:
+    if exploration.slack is None:
         return {}
     counts = rounds.people_by_group()
     return {
         group: people
         for group, people in counts.items()
-        if group is not None and group not in explored.groups
+        if group is not None and group not in exploration.groups
     }
 
 

@@ -32,7 +32,7 @@ import numpy as np
 from evenhand.algorithms.fair_net import FairNet
 from evenhand.algorithms.settings import require_number, require_whole
 from evenhand.algorithms.two_phase import FIRST_EPOCH, TwoPhase, TwoPhaseState, explored_rounds
-from evenhand.bandit import explored
+from evenhand.bandit import explored_constants
 from evenhand.bandit.schedule import LARGEST_FLOOR
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.errors import InvalidInput
@@ -99,7 +99,7 @@ class WeightedNet:
         weights = mean[places] / mean[places].sum()
         members = tuple(self.rule(int(place)) for place in places)
         policy = Mixture(members, tuple(weights.tolist()), self.group_use)
-        return PolicyWeights((policy,), (1.0,)).smoothed(floor, explored(sides))
+        return PolicyWeights((policy,), (1.0,)).smoothed(floor, explored_constants(sides))
 
 
 def exp4(grid: int | None, growth: float) -> Exploit:

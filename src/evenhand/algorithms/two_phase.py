@@ -4,9 +4,10 @@ bandit over fair policies.
 1. Accept all applicants until the labels of the first T_0 people have all come: these people, and
    nobody else, are the sample. It suffices when its slack beta, which is computed from the counts
    of (group, label) alone, is small enough: (limit - gamma) / 2 where no length is given, so that
-   every gamma-fair policy is allowed; at most the limit where one is. Several preset sizes may be
-   looked at, and no delta is paid for that: the counts alone say at which of them to stop, never
-   the features, so given all pairs (group, label) the size is a constant (`exploration`).
+   every gamma-fair policy is allowed; at most the limit where one is. Several preset sizes, numbers
+   of people that are fixed before the first arrives, may be looked at, and no delta is paid for
+   that: the counts alone say at which of them to stop, never the features, so given all pairs
+   (group, label) the size is a constant (`exploration`).
 2. From this sample build the FairCSC oracle over mixtures whose empirical gap is at most limit -
    beta. (The paper allows gamma + beta on the sample and so gets gamma + 2 beta on the population;
    here the limit is given, and takes the place of gamma + 2 beta.) The exact oracle by default, or
@@ -35,8 +36,8 @@ from evenhand import theory
 from evenhand.algorithms.base import GroupNeeded, Note
 from evenhand.algorithms.exploration import (
     PRINTED,
-    Explored,
-    Explorer,
+    ExplorationRule,
+    ExplorationState,
     PrintedSlack,
     SlackRule,
     as_bound,
@@ -56,7 +57,7 @@ from evenhand.bandit import (
     Schedule,
     TheorySchedule,
     coordinate_descent,
-    explored,
+    explored_constants,
 )
 from evenhand.bandit.schedule import LARGEST_FLOOR
 from evenhand.bounds import SlackBound
@@ -93,18 +94,18 @@ FIRST_EPOCH = 64
 class TwoPhaseState:
     """What the paper's algorithm knows beside the table of rounds.
 
-    explored: where the exploration stands, and what its sample allows. learned_to: the loss was
+    exploration: where the exploration stands, and what its sample allows. learned_to: the loss was
     last computed from rounds before this one. learned: how many of them were resolved then.
     """
 
-    explored: Explored
+    exploration: ExplorationState
     learned_to: int = 0
     learned: int = 0
 
     @property
     def exploring(self) -> bool:
         """Whether there is no sample yet."""
-        return self.explored.slack is None
+        return self.exploration.slack is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +150,7 @@ class TwoPhase:
         # these properties raise an error if the settings make no sense together
         self.comparator  # noqa: B018
         self.floors  # noqa: B018
-        self.explorer  # noqa: B018
+        self.exploration_rule  # noqa: B018
 
     def reading(self, schema: Schema) -> "TwoPhase":
         """The same for people with these columns."""
@@ -256,7 +257,7 @@ class TwoPhase:
         return PrintedSlack(int(self.horizon), self.exponent)
 
     @cached_property
-    def explorer(self) -> Explorer:
+    def exploration_rule(self) -> ExplorationRule:
         """The rule that ends the exploration: a given length, T^(2 alpha), or the counts."""
         rounds = None if self.exploration_rounds is None else int(self.exploration_rounds)
         if rounds is None and self.is_printed:
@@ -280,7 +281,7 @@ class TwoPhase:
                 hint="explore less, or raise the horizon.",
                 argument="exploration_rounds",
             )
-        return Explorer(
+        return ExplorationRule(
             bound=self.slack_bound,
             hypotheses=self.hypotheses,
             rates=self.rates,
@@ -295,7 +296,7 @@ class TwoPhase:
 
     def init(self, seed: int) -> tuple[TwoPhaseState, Epoch]:
         """Nobody has been seen: accept all applicants up to the first preset size."""
-        state = TwoPhaseState(self.explorer.start())
+        state = TwoPhaseState(self.exploration_rule.start())
         return state, self.accept_all(state, number=1, round=0)
 
     def step(
@@ -328,35 +329,35 @@ class TwoPhase:
 
     def explore(self, state: TwoPhaseState, rounds: Rounds) -> TwoPhaseState:
         """Close the sample, if the labels that have come complete one that suffices."""
-        return replace(state, explored=self.explorer.explore(state.explored, rounds))
+        return replace(state, exploration=self.exploration_rule.explore(state.exploration, rounds))
 
     def still_exploring(self, state: TwoPhaseState, rounds: Rounds) -> Epoch | None:
         """Go on to the next preset size; None while labels of this one are missing."""
-        if state.explored.size <= rounds.decided:
+        if state.exploration.size <= rounds.decided:
             return None
         return self.accept_all(state, rounds.epoch.number + 1, rounds.decided)
 
     def accept_all(self, state: TwoPhaseState, number: int, round: int) -> Epoch:
         """Accept all applicants up to the next preset size."""
-        stop = self.explorer.next_stop(state.explored, round)
+        stop = self.exploration_rule.next_stop(state.exploration, round)
         policy = Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
         return Epoch(number, "explore", round, self.cut_off(stop - round, round), policy)
 
     def close_exploration(self, state: TwoPhaseState, rounds: Rounds) -> TwoPhaseState:
         """End the wait for labels that will not come."""
-        return replace(state, explored=self.explorer.close(state.explored, rounds))
+        return replace(state, exploration=self.exploration_rule.close(state.exploration, rounds))
 
     # 2. the fair oracle
 
     def sample(self, state: TwoPhaseState, rounds: Rounds) -> LabelledSample:
         """The sample, without people who have been lost since."""
-        return self.explorer.sample(state.explored, rounds)
+        return self.exploration_rule.sample(state.exploration, rounds)
 
     def fair_oracle(self, state: TwoPhaseState, rounds: Rounds, loss: EstimatedLoss) -> FairCSC:
         """FairCSC over the rows of `loss`, with the constraint of the exploration's sample
         (section 3.1 of the paper).
         """
-        slack = state.explored.slack
+        slack = state.exploration.slack
         if slack is None:
             raise InvalidInput(
                 "the exploration is not finished; there is no fair oracle yet.",
@@ -406,7 +407,7 @@ class TwoPhase:
             "bandit",
             rounds.decided,
             self._length(rounds),
-            descent.weights.smoothed(floor, explored(self.sides)),
+            descent.weights.smoothed(floor, explored_constants(self.sides)),
             exploration_floor=floor,
             iterations=descent.report.iterations,
             oracle_calls=descent.report.oracle_calls,
@@ -484,14 +485,16 @@ class TwoPhase:
 
     def forget(self, state: TwoPhaseState, rounds: Rounds, lost: IntArray) -> TwoPhaseState:
         """Whoever leaves the sample widens the slack."""
-        return replace(state, explored=self.explorer.forget(state.explored, rounds, lost))
+        return replace(
+            state, exploration=self.exploration_rule.forget(state.exploration, rounds, lost)
+        )
 
     def is_frozen(self, state: TwoPhaseState) -> bool:
         """Whether so many people of the sample are lost that of all new policies only constants,
         which have no gap, are known to keep the limit.
         """
-        slack = state.explored.slack
-        return slack is not None and not self.explorer.keeps(slack)
+        slack = state.exploration.slack
+        return slack is not None and not self.exploration_rule.keeps(slack)
 
     def frozen_epoch(self, rounds: Rounds) -> Epoch:
         """The deployed policy was chosen while the slack was small enough, so on the same event it
@@ -514,14 +517,14 @@ class TwoPhase:
         """
         return (
             *self._about_claim(state),
-            *self.explorer.notes(state.explored, rounds),
+            *self.exploration_rule.notes(state.exploration, rounds),
             *_about_solver(rounds),
         )
 
     def _about_claim(self, state: TwoPhaseState) -> list[Note]:
         if self.slack_rule == "corrected":
             return []
-        slack = state.explored.slack
+        slack = state.exploration.slack
         beta = "" if slack is None else f", beta = {slack.beta:.3g}"
         text = (
             "as printed in the paper: gamma + O(beta), no constant claimed (gamma = "

@@ -5,7 +5,7 @@ from evenhand.bandit.coordinate_descent import (
     DescentReport,
     Move,
     coordinate_descent,
-    explored,
+    explored_constants,
 )
 from evenhand.bandit.schedule import PracticalSchedule, Schedule, TheorySchedule
 
@@ -17,5 +17,5 @@ __all__ = [
     "Schedule",
     "TheorySchedule",
     "coordinate_descent",
-    "explored",
+    "explored_constants",
 ]

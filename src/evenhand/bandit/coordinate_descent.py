@@ -106,7 +106,7 @@ class CoordinateDescent:
     Parameters
     ----------
     weights : PolicyWeights
-        Q completed with pi_0, ready for `weights.smoothed(mu, explored(sides))`.
+        Q completed with pi_0, ready for `weights.smoothed(mu, explored_constants(sides))`.
     best : Mixture
         pi_0.
     report : DescentReport
@@ -126,7 +126,7 @@ class CoordinateDescent:
     report: DescentReport
 
 
-def explored(sides: int) -> tuple[Hypothesis, ...]:
+def explored_constants(sides: int) -> tuple[Hypothesis, ...]:
     """The constants that get the exploration floor each.
 
     Parameters
@@ -141,7 +141,7 @@ def explored(sides: int) -> tuple[Hypothesis, ...]:
 
     Examples
     --------
-    >>> [rule.describe() for rule in explored(2)]
+    >>> [rule.describe() for rule in explored_constants(2)]
     ['accept all applicants', 'reject all applicants']
     """
     return (ACCEPT_ALL, REJECT_ALL)[:sides]

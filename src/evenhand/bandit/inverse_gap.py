@@ -62,7 +62,7 @@ class InverseGapWeights:
     Parameters
     ----------
     weights : PolicyWeights
-        Q, ready for `weights.smoothed(mu, explored(1))`.
+        Q, ready for `weights.smoothed(mu, explored_constants(1))`.
     fair_calls, oracle_calls : int
         Calls of the fair oracle, and of the oracle of the class behind it.
     excess : float

@@ -2,10 +2,15 @@
 whatever the learner did.
 
 Theorem. Fix M hypotheses, G groups, R rates and delta. People (x, a, y) are drawn independently
-from D; each is accepted with probability p(x) by a coin of its own. If p, the regression m, the
-bets lambda and the shares c of each epoch are functions of earlier epochs (p and m also of x), then
-with probability at least 1 - delta every interval that `intervals` ever returns contains the true
-gap, for all hypotheses, rates and pairs of groups, after every update.
+from D; each is accepted with probability p(x) by a coin of its own. Of each epoch let
+
+    m(x)      be a prediction of P(y = -1 | x), the regression, which may be as poor as it likes,
+    lambda    the bets: what a process stakes on one person, before it is scaled by c and cut; K,
+    c_j       1 / (predicted share of the people who are in group j and in the denominator).
+
+If p, m, lambda and c of each epoch are functions of earlier epochs (p and m also of x), then with
+probability at least 1 - delta every interval that `intervals` ever returns contains the true gap,
+for all hypotheses, rates and pairs of groups, after every update.
 
 Proof, for the false positive rate (docs/promise-proof.md has every step). Let N = 1[y = -1], f_j =
 P(h = 1 | a = j, N = 1), and
@@ -33,7 +38,7 @@ of W smallest; a person of whom nothing is known any more takes the smallest fac
 L grows by `lost`. Other rates: exchange the labels (true positive rate; the gap of the false
 negative rate is minus its gap), or phi = 1 (selection rate), which needs neither label nor coin.
 
-A group that joins later has its own share delta_N. Its pairs with the k groups before it start at
+A group that joins later has its own part delta_N. Its pairs with the k groups before it start at
 wealth 1 from the sums of that moment, L = ln(2 R k K M / (.8 delta_N)), and so do its own
 processes, L = ln(2 R K M / (.2 delta_N)). Hypotheses that start later than that pay for all groups
 then in.
@@ -527,18 +532,18 @@ class GroupJoin:
 
     Parameters
     ----------
-    share : float
-        Its share of delta.
+    delta : float
+        Its part of delta.
     hypotheses : int
         The hypotheses that ran when it joined.
 
     Examples
     --------
-    >>> GroupJoin(share=0.005, hypotheses=12).share
+    >>> GroupJoin(delta=0.005, hypotheses=12).delta
     0.005
     """
 
-    share: float
+    delta: float
     hypotheses: int
 
 
@@ -556,7 +561,7 @@ class BettingBound(Brief):
         How many non-constant hypotheses share `delta`.
     delta : float
         delta of the family.
-    shares : tuple of float, optional
+    delta_parts : tuple of float, optional
         The part of delta of each hypothesis (the N-th nominated: 6 delta / (pi^2 N^2)); equal parts
         by default.
     horizons : tuple of float, optional
@@ -571,7 +576,7 @@ class BettingBound(Brief):
     Raises
     ------
     InvalidInput
-        If a number is out of its range, or the shares sum to more than delta.
+        If a number is out of its range, or the parts sum to more than delta.
 
     Examples
     --------
@@ -591,7 +596,7 @@ class BettingBound(Brief):
     rates: tuple[Rate, ...]
     hypotheses: int
     delta: float
-    shares: tuple[float, ...] | None = None
+    delta_parts: tuple[float, ...] | None = None
     horizons: tuple[float, ...] = HORIZONS
     joint_part: float = 0.8
     joins: tuple[GroupJoin, ...] = ()
@@ -618,14 +623,14 @@ class BettingBound(Brief):
                 "(0, 1) and from 0 up."
             )
         equal = np.full(self.hypotheses, delta / max(self.hypotheses, 1))
-        deltas = equal if self.shares is None else np.array(self.shares, dtype=np.float64)
+        deltas = equal if self.delta_parts is None else np.array(self.delta_parts, dtype=np.float64)
         if len(deltas) != self.hypotheses or not (deltas > 0).all():
             raise InvalidInput(
-                f"shares has {len(deltas)} entries for {self.hypotheses} hypotheses; each needs "
-                "one above 0."
+                f"delta_parts has {len(deltas)} entries for {self.hypotheses} hypotheses; each "
+                "needs one above 0."
             )
         if deltas.sum() > delta * (1 + 1e-12):
-            raise InvalidInput(f"the shares sum to {deltas.sum():.6g}, more than delta {delta}.")
+            raise InvalidInput(f"delta_parts sum to {deltas.sum():.6g}, more than delta {delta}.")
         object.__setattr__(self, "_deltas", deltas)
         if self.started_with is None:
             object.__setattr__(self, "started_with", (self.founders,) * self.hypotheses)
@@ -689,14 +694,14 @@ class BettingBound(Brief):
     def _with_joins(
         self, first: FloatArray, latest: Sequence[int], tests: Sequence[int], part: float
     ) -> FloatArray:
-        """(M, columns): `first` (M,), or ln(2 R K H tests / (part share)) of the group `latest`."""
+        """(M, columns): `first` (M,), or ln(2 R K H tests / (part delta_N)) of group `latest`."""
         thresholds = np.repeat(first[:, np.newaxis], len(latest), axis=1)
         for column, group in enumerate(latest):
             if group >= self.founders:
                 join = self.joins[group - self.founders]
                 union = 2 * len(self.rates) * len(self.horizons) * join.hypotheses * tests[column]
                 before = self._started <= group
-                thresholds[before, column] = np.log(union / (part * join.share)) if union else 0.0
+                thresholds[before, column] = np.log(union / (part * join.delta)) if union else 0.0
         return thresholds
 
     def start(self) -> BettingState:
@@ -710,12 +715,12 @@ class BettingBound(Brief):
         sizes = len(self.rates), len(self.groups), len(self.horizons), len(self.joins)
         return BettingState.empty(self.hypotheses, *sizes)
 
-    def joined_by(self, share: float) -> "BettingBound":
+    def joined_by(self, delta: float) -> "BettingBound":
         """The family with one more hypothesis; its state joins by `BettingState.joined`.
 
         Parameters
         ----------
-        share : float
+        delta : float
             The part of delta of the new hypothesis.
 
         Returns
@@ -726,18 +731,18 @@ class BettingBound(Brief):
         return replace(
             self,
             hypotheses=self.hypotheses + 1,
-            shares=(*self._deltas.tolist(), share),
+            delta_parts=(*self._deltas.tolist(), delta),
             started_with=(*self._started.tolist(), len(self.groups)),
         )
 
-    def joined_by_group(self, group: Hashable, share: float) -> "BettingBound":
+    def joined_by_group(self, group: Hashable, delta: float) -> "BettingBound":
         """The family with one more group; its state joins by `BettingState.with_group`.
 
         Parameters
         ----------
         group : hashable
             The name of the group.
-        share : float
+        delta : float
             The part of delta of its processes, in addition to `delta`.
 
         Returns
@@ -745,13 +750,15 @@ class BettingBound(Brief):
         BettingBound
             The larger family.
         """
-        if not 0 < share < 1:
+        if not 0 < delta < 1:
             raise InvalidInput(
-                f"group {group!r} joins with a share of {share}; a share lies in (0, 1)."
+                f"group {group!r} joins with a part of delta of {delta}; it lies in (0, 1)."
             )
-        shares = self.shares if self.shares is None else tuple(self._deltas.tolist())
-        join = GroupJoin(share, self.hypotheses)
-        return replace(self, groups=(*self.groups, group), shares=shares, joins=(*self.joins, join))
+        parts = self.delta_parts if self.delta_parts is None else tuple(self._deltas.tolist())
+        join = GroupJoin(delta, self.hypotheses)
+        return replace(
+            self, groups=(*self.groups, group), delta_parts=parts, joins=(*self.joins, join)
+        )
 
     def plan(self, state: BettingState, forecast: Forecast | None = None) -> EpochPlan:
         """How much to bet in the next epoch.

@@ -8,8 +8,8 @@ the N_k preset, and spends delta_k on look k.
 **Why preset.** Given all pairs (a, y) of the first N_k audit rows, the features are independent
 draws from D given (a, y); each fixed-n theorem applies with n_rj the people of group j in the
 denominator of rate r. "All audits up to now" would be a sample whose size may have been chosen by
-its own features (an audit share that falls to zero when the interval misses the truth), and no
-fixed-n theorem covers that. A share that is preset, or reacts to the pairs (a, y) alone, is
+its own features (an audit rate that falls to zero when the interval misses the truth), and no
+fixed-n theorem covers that. An audit rate that is preset, or reacts to the pairs (a, y) alone, is
 harmless.
 
 **Unresolved labels.** A person whose label never came may or may not belong to a denominator. The
@@ -279,8 +279,8 @@ class PresetLooks:
         """
         return max(math.ceil(self.first * self.growth ** (look - 1)), self.first + look - 1)
 
-    def share(self, look: int, delta: float) -> float:
-        """The share of delta that a look may spend: 6 delta / (pi^2 k^2); all shares sum to delta.
+    def delta_of(self, look: int, delta: float) -> float:
+        """The part of delta that a look may spend: 6 delta / (pi^2 k^2); all parts sum to delta.
 
         Parameters
         ----------

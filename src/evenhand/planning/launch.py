@@ -551,7 +551,7 @@ def certified_learner(
     )
 
 
-def explorer(
+def exploring_learner(
     kind: type[TwoPhaseLearner] | type[ExploreThenCommit],
     planned: PlannedPopulation,
     terms: LaunchTerms,
@@ -767,7 +767,7 @@ class _Launch:
             if why is not None:
                 courses.append(Course(name, rounds, guaranteed=True, infeasible=why))
                 continue
-            learner = explorer(kind, population, terms, int(rounds))
+            learner = exploring_learner(kind, population, terms, int(rounds))
             world = population.world
             runs = simulate_runs(learner, world, terms, self.seeds, name, self.progress)
             courses.append(_course(name, rounds, runs, terms, best))

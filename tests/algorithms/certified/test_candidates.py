@@ -94,9 +94,9 @@ def test_they_are_stored(tmp_path):
     [
         ("rule", "candidates is 'rule'"),
         (TODAY, "candidates is"),
-        ([3], r"candidates\[0\] is 3; it does not decide"),
-        ([TODAY, {"kind": "x"}], r"candidates\[1\] .*no JSON of a rule"),
-        ([LogisticRegression()], r"candidates\[0\] .*not been fitted"),
+        ([3], r"candidates\[0\] is 3"),
+        ([TODAY, {"kind": "x"}], r"candidates\[1\] .*JSON"),
+        ([LogisticRegression()], r"candidates\[0\] .*fitted"),
         ([eh.ScoreThresholds()], r"candidates\[0\]"),
     ],
 )

@@ -112,7 +112,7 @@ def test_the_fixed_audit_coin_counts_in_the_share():
 def test_where_the_group_decides():
     run = simulate(learner(accept_at_most=0.4, group_use="decide"), WORLD, 4000, 1, 0.2)
     assert kept(run, WORLD, 0.4)
-    assert len(run.learner.state.group_shares) == 2
+    assert len(run.learner.state.group_accepted_shares) == 2
 
 
 def played(told, rounds, *, hide=None, block=100, seed=5, after=None):
@@ -143,7 +143,7 @@ def test_a_group_that_joins_late(group_use):
     assert "c" in told.state.groups
     assert max(shares_of(told)) <= 0.3 + ROUNDING
     if group_use == "decide":
-        assert told.state.group_shares.upper[-1] == 1.0  # nothing is claimed about it
+        assert told.state.group_accepted_shares.upper[-1] == 1.0  # nothing is claimed about it
 
 
 def test_people_who_are_erased_before_the_closing_count_as_accepted():
@@ -153,9 +153,9 @@ def test_people_who_are_erased_before_the_closing_count_as_accepted():
     lost = played(learner(accept_at_most=0.3), 1500, after=forget_the_rejected)
     free = played(learner(accept_at_most=0.3), 1500)
     assert max(shares_of(lost)) <= 0.3 + ROUNDING
-    process = lost.state.shares
+    process = lost.state.accepted_shares
     assert (process.most - process.least).min() > 100
-    assert free.state.shares.most.tolist() == free.state.shares.least.tolist()
+    assert free.state.accepted_shares.most.tolist() == free.state.accepted_shares.least.tolist()
 
 
 def test_an_overruled_person_changes_no_share():
@@ -165,8 +165,8 @@ def test_an_overruled_person_changes_no_share():
     told = played(learner(accept_at_most=0.3), 1500, after=overrule)
     plain = played(learner(accept_at_most=0.3), 300)
     assert max(shares_of(told)) <= 0.3 + ROUNDING
-    assert (told.state.shares.most == told.state.shares.least).all()
-    assert plain.state.shares is not None
+    assert (told.state.accepted_shares.most == told.state.accepted_shares.least).all()
+    assert plain.state.accepted_shares is not None
 
 
 @pytest.mark.parametrize("fallback", ["accept", "reject"])
@@ -218,7 +218,10 @@ def test_a_warm_start_learns_the_costs_and_counts_no_share():
     told.warm_start(log, audited=True)
     played(told, 101, block=101)
     assert max(shares_of(told)) <= 0.2 + ROUNDING
-    assert told.state.shares is None or told.state.shares.people.max(initial=0.0) <= 101
+    assert (
+        told.state.accepted_shares is None
+        or told.state.accepted_shares.people.max(initial=0.0) <= 101
+    )
 
 
 def test_a_capped_learner_beats_its_lottery_and_the_optimum_is_that_of_the_truth():
@@ -273,7 +276,7 @@ def test_a_floor_above_the_cap_is_refused():
 @pytest.mark.thorough
 def test_control_a_cap_checked_on_the_empirical_share_is_exceeded(monkeypatch):
     """Put the share so far in place of its upper end: of 12 runs several are above the cap."""
-    from evenhand.algorithms.certified import shares
+    from evenhand.algorithms.certified import accepted_shares
 
     def empirical(accepted, people, alpha):
         return np.divide(accepted, people, out=np.ones(len(people)), where=people > 0)
@@ -285,5 +288,5 @@ def test_control_a_cap_checked_on_the_empirical_share_is_exceeded(monkeypatch):
         return max(share(world, policy) for policy in run.policies) > 0.3 + ROUNDING
 
     assert not any(above(seed) for seed in range(3))
-    monkeypatch.setattr(shares, "largest_shares", empirical)
+    monkeypatch.setattr(accepted_shares, "largest_shares", empirical)
     assert sum(above(seed) for seed in range(6)) >= 3

@@ -294,7 +294,7 @@ def test_costs_are_pooled_over_people_whom_no_member_tells_apart():
         share = (bad + imaginary * guess) / (bad + good + imaginary)
         assert costs.chance[cell] == pytest.approx(share)
         assert costs.cost[cell] == pytest.approx(rows.sum() * (share - (1 - share)) / len(log) / 2)
-        assert costs.share[cell] == pytest.approx(rows.mean())
+        assert costs.fraction[cell] == pytest.approx(rows.mean())
         assert costs.acceptance[cell] == pytest.approx(log.acceptance[rows].mean())
     assert (costs.accepts[:, costs.of_past] == table(log.features, None)).all()
 

@@ -243,15 +243,15 @@ def test_audits_are_for_what_will_pay():
     dear = prospect(prices=(3.0, 1.0))
     assert dear.cost[0] > dear.cost[1]
     bought = dear.best(500, 300_000)
-    assert bought.share > 0
+    assert bought.audit_part > 0
     assert bought.cost_until(300_000) < dear.trajectory(0.0, 500, 300_000).cost_until(300_000)
-    assert dear.best(500, 700).share == 0.0
+    assert dear.best(500, 700).audit_part == 0.0
 
 
 def test_courses_that_are_compared_together_are_those_that_are_foreseen_alone():
     dear = prospect(prices=(3.0, 1.0))
     best = dear.best(500, 300_000)
-    alone = [dear.trajectory(best.share, 500, 300_000, decay) for decay in DECAYS]
+    alone = [dear.trajectory(best.audit_part, 500, 300_000, decay) for decay in DECAYS]
     assert any(
         best.weight == pytest.approx(one.weight) and best.cost == pytest.approx(one.cost)
         for one in alone
@@ -261,13 +261,13 @@ def test_courses_that_are_compared_together_are_those_that_are_foreseen_alone():
 def test_where_accepting_is_cheaper_there_is_nothing_to_choose():
     cheap = prospect(prices=(1.0, 3.0))
     assert cheap.cost[0] < cheap.cost[1]
-    assert cheap.best(500, 300_000).share == 0.0
+    assert cheap.best(500, 300_000).audit_part == 0.0
 
 
 def test_audits_are_not_made_for_a_gain_that_may_be_chance():
     told = prospect(prices=(3.0, 1.0))
     none = np.r_[told.cost[:2], np.full(len(told.cost) - 2, told.cost[:2].min())]
-    assert replace(told, sure_cost=none).best(500, 300_000).share == 0.0
+    assert replace(told, sure_cost=none).best(500, 300_000).audit_part == 0.0
 
 
 def test_a_course_chooses_anew_in_every_epoch():
@@ -275,7 +275,7 @@ def test_a_course_chooses_anew_in_every_epoch():
     course = dear.course(500, 100_000)
     assert course.rounds[-1] == 100_000
     assert (np.diff(course.rounds) > 0).all()
-    assert course.share == dear.best(500, 100_000).share
+    assert course.audit_part == dear.best(500, 100_000).audit_part
     assert course.cost_until(100_000) <= dear.trajectory(0.0, 500, 100_000).cost_until(100_000)
 
 

@@ -77,7 +77,7 @@ def test_without_bets_nothing_is_looked_at():
 
 def test_a_hypothesis_and_a_group_that_join_see_later_epochs_only():
     rounds = Rounds()
-    bound = BettingBound(GROUPS, (FPR,), 0, 0.05, shares=())
+    bound = BettingBound(GROUPS, (FPR,), 0, 0.05, delta_parts=())
     process = BettingProcess(bound, (), bound.start()).joined_by(MEMBERS[0], 0.02)
     bets = process.bets(PastPeople.nobody(), np.ones(0), ConstantOutcome())
     record = EpochRecord(bets, ConstantOutcome(), BOTH)

@@ -10,7 +10,7 @@ from evenhand import FalsePositiveRate
 from evenhand.algorithms.certified import prior
 from evenhand.algorithms.certified.choose import PooledCosts
 from evenhand.algorithms.certified.evidence import PastPeople
-from evenhand.algorithms.certified.prior import likely_shares
+from evenhand.algorithms.certified.prior import likely_delta_parts
 
 FPR = (FalsePositiveRate(),)
 GROUPS = ("a", "b")
@@ -29,7 +29,7 @@ def costs(labels=1e9):
         stake=share,
         chance=CHANCE,
         labels=np.full(4, labels),
-        share=share,
+        fraction=share,
         acceptance=np.ones(4),
     )
 
@@ -40,7 +40,7 @@ def people():
 
 
 def shares(known, seed=0, groups=GROUPS):
-    return likely_shares(known, people(), FPR, groups, LIMIT, np.random.default_rng(seed))
+    return likely_delta_parts(known, people(), FPR, groups, LIMIT, np.random.default_rng(seed))
 
 
 def test_they_are_those_of_a_general_solver_where_the_outcomes_are_known():

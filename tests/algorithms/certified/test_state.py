@@ -115,13 +115,13 @@ def test_a_value_that_is_in_the_state_is_found():
 @pytest.mark.parametrize("bound", ["betting", "kl"])
 def test_the_shares_of_all_runs_fit_into_delta(groups, bound):
     guarantee = certified(groups=groups, bound=bound).guarantee
-    shares = [guarantee.share(run) for run in range(1, 2000)]
+    shares = [guarantee.run_delta(run) for run in range(1, 2000)]
     assert sum(shares) <= guarantee.delta
     assert shares[0] == pytest.approx(0.9 * guarantee.delta)
     assert all(later < earlier for earlier, later in pairwise(shares))
     reserved = guarantee.reserved(1)
     assert (reserved > 0) == (groups is None and bound == "betting")
-    assert guarantee.own_share(1) + reserved == pytest.approx(guarantee.share(1))
+    assert guarantee.own_delta(1) + reserved == pytest.approx(guarantee.run_delta(1))
     assert sum(guarantee.false_alarm(run) for run in range(1, 2000)) <= 1e-3
 
 
@@ -133,7 +133,7 @@ def test_groups_that_join_book_from_the_reserve_alone():
     for number in range(20):
         state = state.joined_by_group(f"late {number}", 1000 + number)
     assert state.ledger.spent - spent <= state.guarantee.reserved(1)
-    assert state.ledger.spent <= state.guarantee.share(1)
+    assert state.ledger.spent <= state.guarantee.run_delta(1)
     assert state.covered_from["late 3"] == 1003
     assert learner.state.groups == ("a", "b")  # the state before has not changed
 

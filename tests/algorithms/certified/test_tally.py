@@ -127,7 +127,7 @@ def test_shares_under_a_cap_are_those_of_the_slow_twin(monkeypatch):
             slow_twin(patch)
             two = lived(name, ("erased",), accept_at_most=0.6)
         assert_alike(one, two)
-        shares, its = (learner.online.state.shares for learner, _ in (one, two))
+        shares, its = (learner.online.state.accepted_shares for learner, _ in (one, two))
         np.testing.assert_array_equal(shares.most, its.most)
         np.testing.assert_array_equal(shares.people, its.people)
 

@@ -5,7 +5,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evenhand.algorithms.certified.state import CertifiedState, GapEnds, Guarantee, ShareEnds
+from evenhand.algorithms.certified.state import (
+    AcceptedShareEnds,
+    CertifiedState,
+    GapEnds,
+    Guarantee,
+)
 from evenhand.errors import CannotCertify, InvalidInput, NotSerialisable
 from evenhand.fairness.certificate import (
     CellCount,
@@ -33,10 +38,10 @@ def certificate(
     policy: Mixture,
     gaps: GapEnds | None,
     valid_until: int | None,
-    accepted: ShareEnds | None = None,
+    accepted: AcceptedShareEnds | None = None,
 ) -> Certificate:
-    """What is claimed about a policy whose gaps, and the share that it accepts, lie between these
-    values (None: a mixture of constants, whose gaps are zero and whose share is known).
+    """What is claimed about a policy whose gaps, and accepted share, lie between these
+    values (None: a mixture of constants, whose gaps are zero and whose accepted share is known).
     """
     guarantee = state.guarantee
     evidence = state.evidence
@@ -99,10 +104,12 @@ def certificate_of(state: CertifiedState, epoch: Epoch) -> Certificate:
     return certificate(state, epoch.mixture, gaps, epoch.end, accepted)
 
 
-def _shares(state: CertifiedState, policy: Mixture, accepted: ShareEnds | None) -> dict[str, Any]:
-    """What is said of the share that is accepted, where there is a cap or a floor."""
+def _shares(
+    state: CertifiedState, policy: Mixture, accepted: AcceptedShareEnds | None
+) -> dict[str, Any]:
+    """What is said of the accepted share, where there is a cap or a floor."""
     guarantee = state.guarantee
-    if not guarantee.shares_matter:
+    if not guarantee.limits_acceptance:
         return {}
     if accepted is None:
         exactly = policy.weight_of(ACCEPT_ALL)
@@ -135,8 +142,8 @@ def certify(state: CertifiedState, policy: Mixture, valid_until: int) -> Certifi
     if state.process is not None:
         members, lower, upper = state.certified()
     fewest, largest = np.zeros((2, len(members)))
-    if state.shares is not None:
-        fewest, largest, _ = state.share_ends()
+    if state.accepted_shares is not None:
+        fewest, largest, _ = state.accepted_share_ends()
     least = np.zeros(len(lower))
     most = np.zeros(len(upper))
     accepts = np.zeros(2)
@@ -161,7 +168,7 @@ def certify(state: CertifiedState, policy: Mixture, valid_until: int) -> Certifi
     return certificate(state, policy, (least, most), valid_until, ends)
 
 
-def _require_permitted(guarantee: Guarantee, accepted: ShareEnds) -> None:
+def _require_permitted(guarantee: Guarantee, accepted: AcceptedShareEnds) -> None:
     low, high = accepted
     above = guarantee.accept_at_most is not None and high > guarantee.most + ROUNDING
     below = guarantee.accept_at_least is not None and low < guarantee.least - ROUNDING
@@ -169,7 +176,7 @@ def _require_permitted(guarantee: Guarantee, accepted: ShareEnds) -> None:
         raise InvalidInput(
             f"the policy accepts between {low:.4f} and {high:.4f} of the population, as far as is "
             f"known, and {guarantee.least:g} to {guarantee.most:g} are permitted",
-            requirement="a certificate covers cap and floor for every share that is possible",
+            requirement="a certificate covers cap and floor for every possible accepted share",
             hint="certify a mixture with more weight on a lottery, or wait for more people.",
             argument="policy",
         )

@@ -6,11 +6,11 @@
     sum_h pi(h) upper_kh <= limit   and   sum_h pi(h) lower_kh >= -limit.
 
 With a cap or a floor it must also accept at most, or at least, a share of the population, for all
-shares that are still possible (`shares`). These are linear constraints in pi, so the cheapest
-deployable policy is a small linear program over the hypotheses that have intervals.
+accepted shares that are still possible (`accepted_shares`). These are linear constraints in pi, so
+the cheapest deployable policy is a small linear program over the hypotheses that have intervals.
 
-The audit coin mu is part of the policy mu + (1 - mu) Q, and so part of gap and share: Q may have a
-gap of limit / (1 - mu), and may accept at most (kappa - mu) / (1 - mu).
+The audit coin mu is part of the policy mu + (1 - mu) Q, and so part of gap and accepted share: Q
+may have a gap of limit / (1 - mu), and may accept at most (kappa - mu) / (1 - mu).
 
 **What is deployed.** For enumerable classes (finite ones, thresholds and stumps) it is the
 certified mixture Q with the least
@@ -54,8 +54,8 @@ from evenhand.algorithms.certified.forecast import HALF, LITTLE, Prospect
 from evenhand.algorithms.certified.intervals import AuditProcess
 from evenhand.algorithms.certified.nominate import PredictedOutcomes
 from evenhand.algorithms.certified.simplex import MixtureProgram
-from evenhand.algorithms.certified.state import CertifiedState, GapEnds, ShareEnds
-from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
+from evenhand.algorithms.certified.state import AcceptedShareEnds, CertifiedState, GapEnds
+from evenhand.bandit import PracticalSchedule, coordinate_descent, explored_constants
 from evenhand.bandit.coordinate_descent import OracleAnswer
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.estimation import EstimatedLoss, RoundLog, TransformedLoss, doubly_robust
@@ -76,12 +76,12 @@ class CertifiedSet:
     """A fair oracle over deployable mixtures. accepts: (members, rows) of 0/1 on the rows of the
     loss; lower, upper: (gaps, members).
 
-    The constants are members number 0 (accept) and 1 (reject). shares (3, members): the ends and
-    the estimate of the share that each accepts; None without a cap and a floor. most, least: the
-    shares that may be accepted. lotteries: None, or with which probability the two constants accept
-    to which weight moves whose gain may be chance; by default `most` and `least`. aim: the share
-    that spreads a quota over its period; expected (members,): the share that each member accepts,
-    by which it is aimed at; None without a quota.
+    The constants are members number 0 (accept) and 1 (reject). accepted_shares (3, members): the
+    ends and the estimate of the accepted share of each; None without a cap and a floor. most,
+    least: the accepted shares that are permitted. lotteries: None, or with which probability the
+    two constants accept to which weight moves whose gain may be chance; by default `most` and
+    `least`. aim: the accepted share that spreads a quota over its period; expected (members,): the
+    accepted share of each member, by which it is aimed at; None without a quota.
     """
 
     members: tuple[Hypothesis, ...]
@@ -90,7 +90,7 @@ class CertifiedSet:
     upper: FloatArray
     limit: float
     group_use: GroupUse
-    shares: FloatArray | None = None
+    accepted_shares: FloatArray | None = None
     most: float = 1.0
     least: float = 0.0
     lotteries: tuple[float, float] | None = None
@@ -109,9 +109,9 @@ class CertifiedSet:
         held to the limit itself, a coin of mu would waste mu of it.
         """
         rest = max(1.0 - coin, 1e-12)
-        if self.shares is None and self.expected is None:
+        if self.accepted_shares is None and self.expected is None:
             return replace(self, limit=self.limit / rest)
-        most, aim = (min(max(share - coin, 0.0) / rest, 1.0) for share in (self.most, self.aim))
+        most, aim = (min(max(one - coin, 0.0) / rest, 1.0) for one in (self.most, self.aim))
         least = max(self.least - coin, 0.0) / rest
         return replace(self, limit=self.limit / rest, most=most, aim=aim, least=least)
 
@@ -135,15 +135,15 @@ class CertifiedSet:
         *,
         by_estimates: bool = False,
     ) -> MixtureProgram:
-        """Rows for the gaps, one more row, and rows for the shares."""
+        """Rows for the gaps, one more row, and rows for the accepted shares."""
         rows = [gaps] if more is None else [gaps, more[0]]
         limits = [self.limit] * len(gaps) + ([] if more is None else [more[1]])
         lottery = None
         if self.expected is not None and self.aim < 1.0:
             rows.append(self.expected[np.newaxis])
             limits.append(self.aim)
-        if self.shares is not None:
-            lower, upper, estimate = self.shares
+        if self.accepted_shares is not None:
+            lower, upper, estimate = self.accepted_shares
             if self.most < 1.0:
                 rows.append((estimate if by_estimates else upper)[np.newaxis])
                 limits.append(self.most)
@@ -153,11 +153,11 @@ class CertifiedSet:
                 limits.append(1.0 - self.least)
         return MixtureProgram(np.concatenate(rows), np.array(limits), lottery)
 
-    def accepted(self, weights: FloatArray) -> ShareEnds | None:
-        """Between which values the share that a mixture accepts lies; None without cap, floor."""
-        if self.shares is None:
+    def accepted(self, weights: FloatArray) -> AcceptedShareEnds | None:
+        """Between which values the accepted share of a mixture lies; None without cap, floor."""
+        if self.accepted_shares is None:
             return None
-        lower, upper, _ = self.shares
+        lower, upper, _ = self.accepted_shares
         return float(lower @ weights), float(upper @ weights)
 
     def within(self, weights: FloatArray, coin: float) -> FloatArray:
@@ -169,9 +169,9 @@ class CertifiedSet:
             part = self.aim / float(self.expected @ weights)
             weights = part * weights
             weights[1] += 1.0 - part
-        if self.shares is None:
+        if self.accepted_shares is None:
             return weights
-        lower, upper, _ = self.shares
+        lower, upper, _ = self.accepted_shares
         weights = weights.copy()
         above = float(upper @ weights) - self.most
         if above > 0:
@@ -324,8 +324,8 @@ class PooledCosts:
 
     accepts (members, cells): people whom no member tells apart are one cell; of_past: the cell of
     each of the past people. cost, stake (cells,): the cost is cost + (m_x - chance) stake if the
-    share of bad outcomes is m_x. chance: its estimate; labels: how many labels, the imaginary ones
-    included, it rests on. share: of the people; acceptance: with which probability they were
+    rate of bad outcomes is m_x. chance: its estimate; labels: how many labels, the imaginary ones
+    included, it rests on. fraction: of the people; acceptance: with which probability they were
     accepted so far. error: None, or the standard errors of the costs where labels could not be
     pooled.
     """
@@ -336,7 +336,7 @@ class PooledCosts:
     stake: FloatArray
     chance: FloatArray
     labels: FloatArray
-    share: FloatArray
+    fraction: FloatArray
     acceptance: FloatArray
     error: FloatArray | None = None
 
@@ -447,7 +447,7 @@ def _cells(
 def _similar_cells(
     accepts: BoolArray, people: FloatArray, negative: FloatArray, labels: FloatArray
 ) -> FloatArray:
-    """(cells,): the share of bad outcomes by the labels of cells that the class treats alike.
+    """(cells,): the rate of bad outcomes by the labels of cells that the class treats alike.
 
     Rules that are worth considering order people much alike, so that a cell without labels is no
     average one: its neighbours tell about it. With z_x the principal components of the table of
@@ -459,17 +459,17 @@ def _similar_cells(
     by Newton's method. It is a guess: the cell's own labels correct it, by as much as cells turn
     out to differ from their guesses (`_pseudo_count`).
     """
-    share = people / max(float(people.sum()), 1.0)
+    fraction = people / max(float(people.sum()), 1.0)
     table = accepts.astype(np.float64)
-    table -= (table @ share)[:, np.newaxis]
+    table -= (table @ fraction)[:, np.newaxis]
     # the leading directions, by orthogonal iteration: a full decomposition costs too much
     rank = min(COMPONENTS, *table.shape)
     basis = np.linspace(-1.0, 1.0, len(table))[:, np.newaxis] ** np.arange(rank)
     for _ in range(ITERATIONS):
-        basis, _ = np.linalg.qr((table * share) @ (table.T @ basis))
+        basis, _ = np.linalg.qr((table * fraction) @ (table.T @ basis))
     z = table.T @ basis
-    scale = np.sqrt(share @ z**2)
-    z = np.c_[z / np.where(scale > FEWEST, scale, 1.0), np.ones(len(share))]
+    scale = np.sqrt(fraction @ z**2)
+    z = np.c_[z / np.where(scale > FEWEST, scale, 1.0), np.ones(len(fraction))]
     penalty = np.append(np.ones(rank), LEAST_PENALTY)
     w = np.zeros(rank + 1)
     for _ in range(NEWTON_STEPS):
@@ -489,7 +489,7 @@ def _logistic(score: FloatArray) -> FloatArray:
 def _pseudo_count(
     residual: FloatArray, squares: FloatArray, accepted: FloatArray, mean: FloatArray
 ) -> float:
-    """s with m (1 - m) / (s + 1) = the variance of the cells' true shares around their forecasts.
+    """s with m (1 - m) / (s + 1) = the variance of the cells' true rates around their forecasts.
 
     That is the variance of a beta prior. The product of the residuals of two people of one cell has
     it as its mean, whatever noise their labels have: (residual^2 - squares) / (acc (acc - 1)).
@@ -645,7 +645,7 @@ class Exploration:
     forecast, with the code of their group, m = P[y = -1 | x] and their cell. rounds: t; length: l;
     ahead: N. most_audits: the largest weight of accept-all in Q. more_audits: whether
     exploration may raise it above that in the cheapest mixture. audited: None where every accepted
-    person is evidence for the certificate; else the share of the people whom the audit coin has
+    person is evidence for the certificate; else the fraction of the people whom the audit coin has
     accepted so far, who alone are.
     """
 
@@ -681,7 +681,7 @@ class Exploration:
         worth.append(max(float((drawn @ target - (drawn * others).sum(axis=1)).mean()), 0.0))
         differs = (((others - target) @ deployable.accepts) ** 2).mean(axis=0)
         noise = differs * costs.stake**2 * costs.chance * (1.0 - costs.chance)
-        noise = np.divide(noise, costs.share, out=np.zeros_like(noise), where=costs.share > 0)
+        noise = np.divide(noise, costs.fraction, out=np.zeros_like(noise), where=costs.fraction > 0)
         fixed = [*(a for _, a, _ in terms), 0.0]
         spread = [*(b for _, _, b in terms), noise]
         accepts = deployable.accepts
@@ -727,15 +727,15 @@ class Exploration:
         part = above / above.sum()
         tau = target[members] / target[members].sum()
         decides = deployable.accepts[np.ix_(members, self.cell)]
-        share = self.weight / self.weight.sum()
+        fraction = self.weight / self.weight.sum()
         cells = deployable.accepts.shape[1]
         terms: list[tuple[float, float, FloatArray]] = []
         for k in np.flatnonzero(above > 0):
             bad, good = self.rates[k // len(pairs)].in_denominator(np.array([-1, 1]))
             m = np.clip(bad * self.negative + good * (1.0 - self.negative), LEAST_CHANCE, 1.0)
-            squares = np.zeros(len(share))
+            squares = np.zeros(len(fraction))
             for j in pairs[k % len(pairs)]:
-                inside = np.where(self.group == j, share, 0.0)
+                inside = np.where(self.group == j, fraction, 0.0)
                 size = max(float(inside @ m), SHARE_FLOOR)
                 deviation = decides - (decides @ (inside * m) / size)[:, np.newaxis]
                 squares += tau @ deviation**2 * inside / size**2
@@ -776,13 +776,13 @@ class Outlook:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The policy of an epoch, between which values its gaps and its share lie, and what it took to
-    choose it.
+    """The policy of an epoch, between which values its gaps and its accepted share lie, and what it
+    took to choose it.
     """
 
     policy: Mixture
     gaps: GapEnds
-    accepted: ShareEnds | None
+    accepted: AcceptedShareEnds | None
     floor: float
     steps: int
     oracle_calls: int
@@ -796,7 +796,7 @@ class PlanningInputs:
     log: all resolved rounds, or some that stand for all; observed: the same rows as they were seen;
     past: people who are kept for forecasts; audits: audited people, where
     hypotheses are nominated; loss: prices and their normaliser; budget_left: bad accepts that
-    audits may still cost; aim: the share that spreads a quota over its period.
+    audits may still cost; aim: the accepted share that spreads a quota over its period.
     """
 
     audit_rate: float | Literal["auto"]
@@ -856,15 +856,15 @@ class PlanningInputs:
         decides[2:] = accepts
         zero = np.zeros((len(lower), 2))
         guarantee = self.state.guarantee
-        shares = None
-        if guarantee.shares_matter:
+        accepted_shares = None
+        if guarantee.limits_acceptance:
             constants = np.tile([1.0, 0.0], (3, 1))
-            shares = np.concatenate([constants, self.state.share_ends()], axis=1)
+            accepted_shares = np.concatenate([constants, self.state.accepted_share_ends()], axis=1)
         expected = None
         if self.aim < 1.0 and self.past.weight.sum() > 0:
             shown = self.past.group if guarantee.group_decides else None
-            share = self.past.weight / self.past.weight.sum()
-            expected = np.r_[1.0, 0.0, self.state.table(self.past.features, shown) @ share]
+            fraction = self.past.weight / self.past.weight.sum()
+            expected = np.r_[1.0, 0.0, self.state.table(self.past.features, shown) @ fraction]
         return CertifiedSet(
             (ACCEPT_ALL, REJECT_ALL, *members),
             decides,
@@ -872,7 +872,7 @@ class PlanningInputs:
             np.concatenate([zero, upper], axis=1),
             guarantee.limit,
             guarantee.group_use,
-            shares,
+            accepted_shares,
             guarantee.most,
             guarantee.least if guarantee.least <= self.aim else 0.0,
             aim=self.aim,
@@ -954,7 +954,7 @@ class PlanningInputs:
         """Algorithm 1 among deployable mixtures, and then the audits: uncertified mass moves
         between the constants, within the budget of bad accepts.
 
-        Where accepting is a sacrifice, accept-all has at least the share that minimises the
+        Where accepting is a sacrifice, accept-all has at least the part that minimises the
         expected total cost. What the bandit explores beyond it stays if half of the learned weight
         is expected in time, because labels also make better rules; else it is stopped.
         """
@@ -967,11 +967,11 @@ class PlanningInputs:
         descent = coordinate_descent(
             loss, oracle, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
         )
-        smoothed = descent.weights.smoothed(floor, explored(1))
+        smoothed = descent.weights.smoothed(floor, explored_constants(1))
         weights = deployable.cautious(deployable.weights_of(smoothed), cost, variance)
         if self.audit_rate == "auto":
             free = weights[0] - floor + weights[1]
-            share = weights[0] - floor
+            audited = weights[0] - floor
             # if accepting is a sacrifice: will it pay?
             outlook = None
             if loss.acceptance_cost.sum() > 0 and free > LITTLE:
@@ -979,10 +979,12 @@ class PlanningInputs:
             if outlook is not None:
                 best = outlook.prospect.best(outlook.start, outlook.horizon)
                 in_time = np.isfinite(best.reaches(HALF * outlook.prospect.full))
-                share = max(share, best.share * free) if in_time else best.share * free
-            share = min(share, max(self._affordable(length) - floor, 0.0), free)
-            weights[0] = floor + share
-            weights[1] = free - share
+                audited = (
+                    max(audited, best.audit_part * free) if in_time else best.audit_part * free
+                )
+            audited = min(audited, max(self._affordable(length) - floor, 0.0), free)
+            weights[0] = floor + audited
+            weights[1] = free - audited
         kept = deployable.within(weights, floor)
         if kept[0] > self._affordable(length):  # the audit budget outranks the floor of a cap
             kept = deployable.without_floor().within(weights, floor)
@@ -991,9 +993,9 @@ class PlanningInputs:
         took = (report.iterations, report.oracle_calls, report.halted)
         return Choice(policy, gaps, accepted, floor, *took)
 
-    def without_audits(self) -> tuple[Mixture, GapEnds, ShareEnds | None]:
+    def without_audits(self) -> tuple[Mixture, GapEnds, AcceptedShareEnds | None]:
         """The best certified policy without accept-all, and between which values its gaps and its
-        share lie.
+        accepted share lie.
         """
         deployable, cost, variance = self._estimated
         nobody_audited = replace(deployable.without_floor(), lotteries=(0.0, 0.0))
@@ -1055,7 +1057,7 @@ class PlanningInputs:
             threshold=np.pad(process.thresholds(), ((0, 0), (2, others))),
             floor=self._floor_at,
             audits_only=state.guarantee.bound not in ("betting", "nominate"),
-            accepted=None if deployable.shares is None else deployable.shares[2],
+            accepted=None if deployable.accepted_shares is None else deployable.accepted_shares[2],
             most=state.guarantee.most,
             played=tuple(played),
         ).narrowed()
@@ -1063,7 +1065,7 @@ class PlanningInputs:
 
 def _deployed(
     deployable: CertifiedSet, weights: FloatArray
-) -> tuple[Mixture, GapEnds, ShareEnds | None]:
+) -> tuple[Mixture, GapEnds, AcceptedShareEnds | None]:
     """The mixture of the members with these weights, and between which values its gaps and the
     share that it accepts lie.
     """

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.evidence import group_codes
 from evenhand.algorithms.certified.intervals import BettingProcess, EpochRecord
 from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.algorithms.certified.sample import remember_closed, still_needed
-from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, TalliedCohort
 from evenhand.rounds import Counts, Rounds
@@ -74,30 +74,30 @@ def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds)
         judged = process.judges(record)
         process = process.update(cohort, record, rounds)
         contradictions = int(process.intervals()[2].sum())
-    shares = state.shares
-    group_shares = state.group_shares
-    if shares is not None and record is not None:
-        shares, group_shares = _counted_shares(state, cohort, record)
+    accepted_shares = state.accepted_shares
+    group_accepted_shares = state.group_accepted_shares
+    if accepted_shares is not None and record is not None:
+        accepted_shares, group_accepted_shares = _with_accepted_shares_of(state, cohort, record)
     evidence = state.evidence.add(cohort, state.groups, judged=judged)
     remember_closed(rounds, state.spans, cohort, rule_slots(state))
     return replace(
         state,
         process=process,
         contradictions=contradictions,
-        shares=shares,
-        group_shares=group_shares,
+        accepted_shares=accepted_shares,
+        group_accepted_shares=group_accepted_shares,
         evidence=evidence,
         closed_to=cohort.stop,
         spans=(*state.spans, (cohort.epoch, cohort.first, cohort.stop)),
     )
 
 
-def _counted_shares(
+def _with_accepted_shares_of(
     state: CertifiedState, cohort: Counts | TalliedCohort, record: EpochRecord
 ) -> tuple[AcceptedShares, AcceptedShares | None]:
-    """The shares that rules accept, with a closed cohort: all its people count."""
+    """The accepted shares of rules, with a closed cohort: all its people count."""
     process, groups = state.running
-    assert state.shares is not None
+    assert state.accepted_shares is not None
     decide = state.guarantee.group_decides
     rounds = cohort.rounds
     # where rules see the group, what they say about one that nobody has named is not known
@@ -110,14 +110,14 @@ def _counted_shares(
         accepted = process.table(cohort.features[inside], shown) @ rounds[inside]
     doubtful = float(rounds[~inside].sum()) + cohort.lost
     people = float(rounds[inside].sum())
-    shares = state.shares.update(accepted[: record.rules], people, doubtful)
-    if not decide or state.group_shares is None:
-        return shares, None
+    of_members = state.accepted_shares.update(accepted[: record.rules], people, doubtful)
+    if not decide or state.group_accepted_shares is None:
+        return of_members, None
     known = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
     own = codes[known] == np.arange(len(record.labelled))[:, np.newaxis]
     doubtful = float(rounds[~known].sum()) + cohort.lost
     people = float(rounds[known].sum())
-    return shares, state.group_shares.update(own @ rounds[known], people, doubtful)
+    return of_members, state.group_accepted_shares.update(own @ rounds[known], people, doubtful)
 
 
 def join_groups(state: CertifiedState, round: int) -> CertifiedState:

@@ -114,8 +114,8 @@ class DriftWatch:
             for j, group in enumerate(groups):
                 here = codes == j
                 chosen = float(rounds[here & accepts].sum())
-                shares = [chosen, float(rounds[here].sum()) - chosen]
-                monitor = monitor.watch(Stream("share", group, watched.number), shares)
+                counts = [chosen, float(rounds[here].sum()) - chosen]
+                monitor = monitor.watch(Stream("share", group, watched.number), counts)
         # labels of the audited, who are draws of the population
         for j, group in enumerate(groups):
             counts = cohort.settled_audited[:, codes == j].sum(axis=1)

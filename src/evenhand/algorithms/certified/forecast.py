@@ -41,7 +41,7 @@ DECAYS = (1.0, 0.5)
 """The parts of the uncertified weight that the audit coin may be given at first, and the powers
 of 1/t by which they may fall."""
 WORTHWHILE = 0.9
-"""The smallest share is taken that brings this part of the largest gain: what audits bring is
+"""The smallest part is taken that brings this part of the largest gain: what audits bring is
 forecast, what they cost is sure."""
 LITTLE = 0.02
 """With less uncertified weight than this there is nothing to audit with."""
@@ -77,12 +77,13 @@ def epoch_length(rounds: float) -> int:
 class Trajectory:
     """What is expected of the rounds ahead, epoch by epoch.
 
-    share: of the uncertified weight that the audit coin has in the first epoch, which begins after
-    `start` rounds. rounds: where each epoch ends; weight, cost: the weight of learned rules, and
-    the cost per person. information (gaps, M): at the end; final (M,): the mixture that it allows.
+    audit_part: of the uncertified weight, what the audit coin has in the first epoch, which begins
+    after `start` rounds. rounds: where each epoch ends; weight, cost: the weight of learned rules,
+    and the cost per person. information (gaps, M): at the end; final (M,): the mixture that it
+    allows.
     """
 
-    share: float
+    audit_part: float
     start: float
     rounds: FloatArray
     weight: FloatArray
@@ -171,7 +172,7 @@ class Prospect:
     may be chance, by which audits are judged. lower, upper, threshold (gaps, M): the present
     intervals and the L of their processes, for each rate and pair (earlier, later) of groups.
     floor: that of the audit coin at round t. audits_only: the bound looks at audited people alone.
-    accepted (M,), most: the share that each member accepts, and the cap; None without one.
+    accepted (M,), most: the accepted share of each member, and the cap; None without one.
     played: of each past epoch its rounds, acceptance (n,) and audit coin, and which processes saw
     it.
     """
@@ -335,9 +336,9 @@ class Prospect:
         constraints = np.concatenate([end[..., rows, :] for end in ends], axis=-2)
         if self.accepted is None:
             return MixtureProgram(constraints, self.limit).cheapest(self.cost)
-        share = np.broadcast_to(self.accepted, (*constraints.shape[:-2], 1, len(self.accepted)))
+        accepted = np.broadcast_to(self.accepted, (*constraints.shape[:-2], 1, len(self.accepted)))
         limits = np.append(np.full(constraints.shape[-2], self.limit), self.most)
-        program = MixtureProgram(np.concatenate([constraints, share], axis=-2), limits)
+        program = MixtureProgram(np.concatenate([constraints, accepted], axis=-2), limits)
         return program.cheapest(self.cost)
 
     @cached_property
@@ -371,7 +372,7 @@ class Prospect:
 
     def trajectory(
         self,
-        share: float,
+        audit_part: float,
         start: float,
         horizon: float,
         decay: float = 1.0,
@@ -379,17 +380,17 @@ class Prospect:
     ) -> Trajectory:
         """Epochs from `start` to `horizon` with a given course of the audit coin.
 
-        At round t it has share (start / t)^decay of the uncertified weight. evidence: I and J at
-        `start`, those of the present intervals by default.
+        At round t it has audit_part (start / t)^decay of the uncertified weight. evidence: I and J
+        at `start`, those of the present intervals by default.
         """
 
         def falling(t: float, _: Evidence) -> FloatArray:
-            return np.array([share * (start / t) ** decay])
+            return np.array([audit_part * (start / t) ** decay])
 
         return self._foreseen(falling, start, horizon, evidence)[0]
 
     def best(self, start: float, horizon: float, evidence: Evidence | None = None) -> Trajectory:
-        """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over
+        """The trajectory of the smallest audit_part that brings WORTHWHILE of the largest gain over
         none.
 
         A horizon is a plan and not a fact: the cost is the mean of those per person up to the
@@ -401,18 +402,18 @@ class Prospect:
         # else it is accepted anyway, or there is none
         if self.cost[0] > self.cost[1] and uncertified > LITTLE:
             courses += product(SHARES, DECAYS)
-        share, decay = np.array(courses).T
-        ahead = self._foreseen(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
+        part, decay = np.array(courses).T
+        ahead = self._foreseen(lambda t, _: part * (start / t) ** decay, start, horizon, evidence)
         ends = [end for end in (horizon / 3.0, horizon) if end > start]
         costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in ahead])
         most = costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())
         return ahead[int(np.argmax(costs <= most))]
 
     def course(self, start: float, horizon: float) -> Trajectory:
-        """Epochs up to `horizon` with the best share chosen anew in each, as the learner does."""
+        """Epochs up to `horizon` with the best audit_part chosen anew in each, as learners do."""
 
         def choose(t: float, evidence: Evidence) -> FloatArray:
-            return np.array([self.best(t, horizon, evidence).share])
+            return np.array([self.best(t, horizon, evidence).audit_part])
 
         return self._foreseen(choose, start, horizon, None)[0]
 
@@ -423,10 +424,10 @@ class Prospect:
         horizon: float,
         evidence: Evidence | None,
     ) -> list[Trajectory]:
-        """A trajectory for each of the shares that `choose` returns at every round; in one pass."""
+        """A trajectory for each audit_part that `choose` returns at every round; in one pass."""
         information, skewness = evidence or self.present
         t = start
-        shares = []
+        parts = []
         rounds = []
         learned = []
         costs = []
@@ -434,10 +435,10 @@ class Prospect:
         while t < horizon:
             length = min(epoch_length(t), horizon - t)
             floor = self.floor(t)
-            shares.append(choose(t, (information, skewness)))
-            weights = (1.0 - floor) * np.broadcast_to(mixture, (len(shares[-1]), len(self.cost)))
+            parts.append(choose(t, (information, skewness)))
+            weights = (1.0 - floor) * np.broadcast_to(mixture, (len(parts[-1]), len(self.cost)))
             constants = weights[:, 0] + weights[:, 1]
-            weights[:, 0] = floor + np.maximum(weights[:, 0], shares[-1] * constants)
+            weights[:, 0] = floor + np.maximum(weights[:, 0], parts[-1] * constants)
             if self.accepted is not None:
                 room = np.maximum(self.most - weights[:, 2:] @ self.accepted[2:], 0.0)
                 weights[:, 0] = np.minimum(weights[:, 0], room)
@@ -456,9 +457,9 @@ class Prospect:
         cost = np.array(costs)
         return [
             Trajectory(
-                float(share), start, ends, weight[:, k], cost[:, k], information[k], mixture[k]
+                float(part), start, ends, weight[:, k], cost[:, k], information[k], mixture[k]
             )
-            for k, share in enumerate(shares[0])
+            for k, part in enumerate(parts[0])
         ]
 
     def _mixed(self, information: FloatArray, skewness: FloatArray) -> FloatArray:

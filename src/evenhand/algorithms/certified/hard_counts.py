@@ -58,7 +58,7 @@ def gate(
     policy as soon as neither is so. Each is an epoch with a record of its own, written before
     its first coin, so that which rows are looked at is settled by earlier people alone.
 
-    The share of an audit coin that is not tossed goes to reject-all, never to the rest of the
+    The weight of an audit coin that is not tossed goes to reject-all, never to the rest of the
     policy. Once paused, audits go on when half of what is left of the budget is free, so that
     late labels do not make an epoch of each person. audits_left, accepts_left: `room`.
     """

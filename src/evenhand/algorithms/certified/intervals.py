@@ -2,7 +2,7 @@
 once (Ville's inequality).
 
 One contract, two kinds. Betting uses every round, whatever the policy did, and hypotheses may join
-later with their own share of delta. A fixed-count bound uses audit rounds alone, looked at when
+later with their own part of delta. A fixed-count bound uses audit rounds alone, looked at when
 exactly the first N_1 < N_2 < ... of them have closed.
 
 A process is a frozen record; every method that learns something returns a new one. What an epoch's
@@ -62,10 +62,10 @@ does.
 class EpochRecord:
     """What the people of an epoch are judged by, fixed when it is opened.
 
-    bets: how much is bet on each hypothesis; None where looks and shares are preset. regression:
-    m(x), fitted to people of cohorts that had closed before. labelled (G,): in which groups labels
-    may be looked at (see `labelled_groups`). rules: how many hypotheses there were, whose shares
-    its people are counted for.
+    bets: how much is bet on each hypothesis; None where looks and parts of delta are preset.
+    regression: m(x), fitted to people of cohorts that had closed before. labelled (G,): in which
+    groups labels may be looked at (see `labelled_groups`). rules: how many hypotheses there were,
+    whose accepted shares its people are counted for.
     """
 
     bets: EpochPlan | None
@@ -99,7 +99,7 @@ class GapProcess(Protocol):
 
     Notes
     -----
-    Requirement: with probability at least 1 - (its share of delta) every interval ever returned
+    Requirement: with probability at least 1 - (its part of delta) every interval ever returned
     contains the true gap; none ever widens.
     """
 
@@ -136,7 +136,7 @@ class GapProcess(Protocol):
         self, past: PastPeople, acceptance: FloatArray, regression: OutcomeRegression
     ) -> EpochPlan | None:
         """What has to be fixed before the next epoch: by past people, with the epoch's acceptance
-        and the regression on them. None where looks and shares are preset.
+        and the regression on them. None where looks and parts of delta are preset.
         """
         ...
 
@@ -207,18 +207,18 @@ class BettingProcess:
         """Who accepts whom."""
         return self.tables.on(features, group)
 
-    def joined_by(self, member: Hypothesis, share: float) -> "BettingProcess":
+    def joined_by(self, member: Hypothesis, delta: float) -> "BettingProcess":
         """One more hypothesis; its process sees later epochs only."""
-        bound = self.bound.joined_by(share)
+        bound = self.bound.joined_by(delta)
         alone = BettingState.empty(
             1, len(bound.rates), len(bound.groups), len(bound.horizons), len(bound.joins)
         )
         members = (*self.members, member)
         return replace(self, bound=bound, members=members, state=self.state.joined(alone))
 
-    def joined_by_group(self, group: Group, share: float) -> "BettingProcess":
+    def joined_by_group(self, group: Group, delta: float) -> "BettingProcess":
         """One more group; its processes see later epochs only."""
-        bound = self.bound.joined_by_group(group, share)
+        bound = self.bound.joined_by_group(group, delta)
         return self._with(bound, self.state.with_group())
 
     def _with(self, bound: BettingBound, state: BettingState) -> "BettingProcess":
@@ -407,7 +407,7 @@ class AuditProcess:
     def bets(
         self, past: PastPeople, acceptance: FloatArray, regression: OutcomeRegression
     ) -> EpochPlan | None:
-        """Looks and shares are preset."""
+        """Looks and parts of delta are preset."""
         return None
 
     def judges(self, record: EpochRecord) -> bool:
@@ -524,7 +524,7 @@ class AuditProcess:
         )
         limits = self.bound.intervals(
             counts,
-            delta=self.looks.share(sums.look + 1, self.delta),
+            delta=self.looks.delta_of(sums.look + 1, self.delta),
             log_size=self.log_size,
             columns=self.columns,
         )
@@ -543,7 +543,7 @@ class AuditProcess:
 
     def thresholds(self) -> FloatArray:
         """ln(2 M / delta) with delta of the next look: what a joint Hoeffding bound would need."""
-        delta = self.looks.share(self.sums.look + 1, self.delta)
+        delta = self.looks.delta_of(self.sums.look + 1, self.delta)
         return np.full(self.sums.lower.shape, self.log_size + np.log(2.0 / delta))
 
     def unsound(self, groups: tuple[Group, ...]) -> str | None:

@@ -49,7 +49,8 @@ SLACKS = (0.5, 2.5)
 gap is certified sooner.
 """
 ALIKE = 0.995
-"""A hypothesis that decides like a nominated one about this share of the people is not nominated.
+"""A hypothesis that decides like a nominated one about this fraction of the people is not
+nominated.
 """
 TILT = 3.0
 CLEARLY = 2.0
@@ -120,23 +121,23 @@ def nominate(
     assert isinstance(process, BettingProcess)
     ledger = state.ledger
     guarantee = state.guarantee
-    shares = state.shares
+    accepted_shares = state.accepted_shares
     for hypothesis in hypotheses:
         number = len(process.members) + 1
-        share = inverse_square_share(guarantee.own_share(state.run), number)
+        delta = inverse_square_share(guarantee.own_delta(state.run), number)
         what = f"nominated hypothesis {number}"
-        ledger = ledger.book(what, share, at=round, run=state.run)
-        process = process.joined_by(hypothesis, share)
-        if shares is not None:
-            kept = guarantee.for_shares(state.run) * (0.5 if guarantee.group_decides else 1.0)
+        ledger = ledger.book(what, delta, at=round, run=state.run)
+        process = process.joined_by(hypothesis, delta)
+        if accepted_shares is not None:
+            kept = guarantee.acceptance_delta(state.run) * (0.5 if guarantee.group_decides else 1.0)
             own = inverse_square_share(kept, number)
             what = f"accepted share of nominated hypothesis {number}"
             ledger = ledger.book(what, own, at=round, run=state.run)
-            shares = shares.joined_by(own)
+            accepted_shares = accepted_shares.joined_by(own)
     return replace(
         state,
         process=process,
-        shares=shares,
+        accepted_shares=accepted_shares,
         ledger=ledger,
         nominated_at=float(round),
         nominated_labels=labels,
@@ -208,9 +209,9 @@ class PredictedOutcomes:
         """The audits, and all people twice, once with either label: all of them together weigh as
         much as PSEUDO_COUNT audits.
         """
-        share = self.weight * PSEUDO_COUNT / self.weight.sum()
+        each = self.weight * PSEUDO_COUNT / self.weight.sum()
         audits = self.labelled
-        predicted = (share * (1.0 - self.negative), share * self.negative)
+        predicted = (each * (1.0 - self.negative), each * self.negative)
         count = np.concatenate([audits.weight, *predicted])
         features = np.concatenate([audits.features, self.features, self.features])
         group = np.concatenate([audits.group, self.group, self.group])

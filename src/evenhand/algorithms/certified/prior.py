@@ -1,8 +1,8 @@
 """How delta is shared among the rules of a class: more for those that are likely to be deployed.
 
-A rule with share d of delta has intervals of a width in proportion to sqrt(ln(1/d) + const). All
+A rule with the part d of delta has intervals of a width in proportion to sqrt(ln(1/d) + const). All
 rules together may spend delta, in any proportion that is fixed before the people arrive who are
-judged. Equal shares pay for rules that nobody will ever want. Here a rule's share is
+judged. Equal parts pay for rules that nobody will ever want. Here a rule's part is
 
     d_h = delta ( EVEN / M + (1 - EVEN) E[ w_h / sum w ] )
 
@@ -11,8 +11,8 @@ to the half-width s sqrt(V_h), V_h = sum_j f_j (1 - f_j) / P[a = j, N]. The mean
 the outcomes from their posterior after the first rounds, and over s from wide to narrow: early the
 rules with a small variance are mixed, late those with a small cost.
 
-**Validity.** The shares are a function of the people of the first rounds, none of whom is judged.
-The union bound (docs/promise-proof.md) holds for any shares that sum to delta.
+**Validity.** The parts are a function of the people of the first rounds, none of whom is judged.
+The union bound (docs/promise-proof.md) holds for any parts that sum to delta.
 """
 
 from itertools import combinations
@@ -39,7 +39,7 @@ LEAST_VARIANCE = 0.01
 rule looks certain after a few people."""
 
 
-def likely_shares(
+def likely_delta_parts(
     costs: PooledCosts,
     past: PastPeople,
     rates: tuple[Rate, ...],
@@ -91,9 +91,9 @@ def likely_shares(
         lower = np.maximum(middle - wide, -1.0)
         mixed = MixtureProgram(np.concatenate([upper, -lower], axis=1), limit).cheapest(cost)[:, 2:]
         learned = mixed.sum(axis=1, keepdims=True)
-        parts = np.divide(mixed, learned, out=np.zeros_like(mixed), where=learned > LITTLE)
-        total += parts.sum(axis=0)
+        fractions = np.divide(mixed, learned, out=np.zeros_like(mixed), where=learned > LITTLE)
+        total += fractions.sum(axis=0)
     if not total.sum() > 0:
         return even
-    shares: FloatArray = EVEN * even + (1.0 - EVEN) * total / total.sum()
-    return shares
+    parts: FloatArray = EVEN * even + (1.0 - EVEN) * total / total.sum()
+    return parts

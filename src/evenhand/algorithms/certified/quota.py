@@ -7,7 +7,7 @@ earlier people alone. So the bets of the certificate stay predictable, row by ro
 quota is spent depends on earlier coins. Nobody is ordered by a score, and nothing is cut
 afterwards.
 
-A quota is spread over its period by aiming at the share count / people of those who come.
+A quota is spread over its period by aiming at the accepted share count / people of those who come.
 """
 
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ class Quota:
         return max(int(self.count) - int(rounds["accept"][begin:][here].sum()), 0)
 
     def aim(self, rounds: Rounds, now: float | None) -> float:
-        """The share of the people that spreads the quota over a period.
+        """The accepted share that spreads the quota over a period.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class Quota:
         Returns
         -------
         float
-            A share in (0, 1]; 1 while nobody knows how many come.
+            A number in (0, 1]; 1 while nobody knows how many come.
         """
         people = self.people
         if people is None and now is not None:

@@ -6,7 +6,7 @@ same after a million people as after a hundred thousand.
 
 **Strata.** The resolved rounds of each closed cohort are separated by what is known of them:
 rejected; accepted by the policy, with a label; accepted by the audit coin, with a label. A round
-has a *level*, l for a share of 2^-(l+1) of all, by its number alone (`rounds.sampling_level`).
+has a *level*, l for a fraction of 2^-(l+1) of all, by its number alone (`rounds.sampling_level`).
 Of a stratum the rounds are kept whose level is at least k, where k is the smallest number for which
 at most `most` are. So the sample does not depend on when it was taken, on how people were grouped
 into calls, nor on anything about them; while there are few people it is all of them.

@@ -36,7 +36,7 @@ class MixtureProgram:
     constraints: (..., rows, members). Leading axes are separate programs with the same costs: they
     are pivoted together, because a NumPy call costs hardly more for ten small tableaus than for
     one. limits: one number, or one per row, none below 0. Member 1 has zeros in every row, and
-    member 0 in every row but those that bound its own weight and the share that is accepted.
+    member 0 in every row but those that bound its own weight and the accepted share.
 
     lottery: None, or the number of a row that says that enough people are accepted. In it member 0
     has a zero and member 1 a one, so that member 1 alone breaks it; the lottery of the two that
@@ -185,12 +185,12 @@ class MixtureProgram:
         least = 1.0 - float(self.limits[self.lottery])
         rises = accept > reject
         allowed = np.divide(self.limits - reject, accept - reject, where=rises, out=accept * 0 + 1)
-        share = 0.5 * (least + np.maximum(np.minimum(allowed.min(axis=1), 1.0), least))
-        at_lottery = reject + share[:, np.newaxis] * (accept - reject)
+        accepted = 0.5 * (least + np.maximum(np.minimum(allowed.min(axis=1), 1.0), least))
+        at_lottery = reject + accepted[:, np.newaxis] * (accept - reject)
         room = np.maximum(self.limits - at_lottery, 0.0)
         over = used > self.limits + ROUNDING
         kept = np.divide(room, used - at_lottery, out=np.ones_like(used), where=over).min(axis=1)
         moved = weights * kept[:, np.newaxis]
-        moved[:, ACCEPT] += (1.0 - kept) * share
-        moved[:, REJECT] += (1.0 - kept) * (1.0 - share)
+        moved[:, ACCEPT] += (1.0 - kept) * accepted
+        moved[:, REJECT] += (1.0 - kept) * (1.0 - accepted)
         return np.asarray(moved)

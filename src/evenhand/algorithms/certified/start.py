@@ -1,7 +1,7 @@
 """Before anything is certified, and how a run of certification starts.
 
 Constants are deployed first. Once every group has its first people, groups and hypotheses are
-fixed, each is given its share of delta_r, and the intervals and the drift tests begin.
+fixed, each is given its part of delta_r, and the intervals and the drift tests begin.
 """
 
 from dataclasses import replace
@@ -10,6 +10,7 @@ from math import log
 
 import numpy as np
 
+from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.choose import SCHEDULE, PooledCosts
 from evenhand.algorithms.certified.drift import DriftWatch
 from evenhand.algorithms.certified.evidence import first_arrivals
@@ -20,11 +21,10 @@ from evenhand.algorithms.certified.intervals import (
     GapProcess,
 )
 from evenhand.algorithms.certified.nominate import nominate
-from evenhand.algorithms.certified.prior import likely_shares
+from evenhand.algorithms.certified.prior import likely_delta_parts
 from evenhand.algorithms.certified.rule_tables import acceptance_table
 from evenhand.algorithms.certified.sample import ClosedPeople
 from evenhand.algorithms.certified.settings import CUTS, MOST_LOG_SIZE
-from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
 from evenhand.bounds import BettingBound
 from evenhand.contracts import (
@@ -55,41 +55,41 @@ def constant_epoch(
     aim: float = 1.0,
 ) -> Epoch:
     """Before anything is certified: accept all applicants; after a suspension: the fallback,
-    audited. Under a cap or a floor: the lottery at the nearest share that is permitted, which
-    has no gap and accepts exactly that share. aim: the share that spreads a quota, which
-    outranks the floor.
+    audited. Under a cap or a floor: the lottery at the nearest accepted share that is permitted,
+    which has no gap and accepts exactly that share. aim: the accepted share that spreads a quota,
+    which outranks the floor.
     """
     guarantee = state.guarantee
-    share = 1.0
+    accepted = 1.0
     if state.run > 1 and fallback == "reject":
-        share = max(0.05, SCHEDULE.exploration_floor(round))
-    share = min(max(share, guarantee.least), guarantee.most, aim)
+        accepted = max(0.05, SCHEDULE.exploration_floor(round))
+    accepted = min(max(accepted, guarantee.least), guarantee.most, aim)
     return Epoch(
         number,
         "explore",
         round,
         length,
-        lottery(share, guarantee.group_use),
-        audit=share,
-        exploration_floor=share,
+        lottery(accepted, guarantee.group_use),
+        audit=accepted,
+        exploration_floor=accepted,
     )
 
 
-def lottery(share: float, group_use: GroupUse) -> Mixture:
+def lottery(accepted: float, group_use: GroupUse) -> Mixture:
     """Accept with this probability, whoever the person is."""
-    if share == 1.0:
+    if accepted == 1.0:
         return Mixture((ACCEPT_ALL,), (1.0,), group_use)
-    if share == 0.0:
+    if accepted == 0.0:
         return Mixture((REJECT_ALL,), (1.0,), group_use)
-    return Mixture((ACCEPT_ALL, REJECT_ALL), (share, 1.0 - share), group_use)
+    return Mixture((ACCEPT_ALL, REJECT_ALL), (accepted, 1.0 - accepted), group_use)
 
 
 def warm_start(state: CertifiedState, history: RoundLog) -> CertifiedState:
     """Count audited people who were decided before the first round: which groups there are,
     and whether each has its first people.
     """
-    share = float(history.acceptance[0])  # one coin for all: every accept was an audit
-    counts = Counts.of_log(0, 0, history, share, np.random.default_rng(0))
+    coin = float(history.acceptance[0])  # one coin for all: every accept was an audit
+    counts = Counts.of_log(0, 0, history, coin, np.random.default_rng(0))
     return replace(state, evidence=state.evidence.add(counts, None, judged=False))
 
 
@@ -115,16 +115,20 @@ def start(
     members = () if guarantee.nominates else _members(state, rounds, hypotheses, rules, arrivals)
     candidates = rules if guarantee.nominates else ()
     ledger = state.ledger
-    shares, group_shares = _first_shares(guarantee, state.run, members, groups)
-    for number, part in enumerate(() if shares is None else (shares, group_shares)):
+    accepted_shares, group_accepted_shares = _first_accepted_shares(
+        guarantee, state.run, members, groups
+    )
+    for number, part in enumerate(
+        () if accepted_shares is None else (accepted_shares, group_accepted_shares)
+    ):
         if part is not None and part.deltas.any():
             what = f"accepted shares of {len(part)} {('hypotheses', 'groups')[number]}"
             booked = float(part.deltas.sum())
             ledger = ledger.book(what, booked, at=rounds.decided, run=state.run)
     if not guarantee.nominates:
         what = f"{guarantee.bound} over {len(members)} hypotheses"
-        share = guarantee.own_share(state.run)
-        ledger = ledger.book(what, share, at=rounds.decided, run=state.run)
+        delta = guarantee.own_delta(state.run)
+        ledger = ledger.book(what, delta, at=rounds.decided, run=state.run)
     drift = DriftWatch.start(
         groups,
         guarantee.false_alarm(state.run),
@@ -139,8 +143,8 @@ def start(
         covered_from={group: state.covered_from.get(group, state.began) for group in groups},
         ledger=ledger,
         process=_process(state, groups, members, rounds, people, own_bound, loss),
-        shares=shares,
-        group_shares=group_shares,
+        accepted_shares=accepted_shares,
+        group_accepted_shares=group_accepted_shares,
         drift=drift,
     )
     if not candidates:
@@ -194,19 +198,19 @@ def _process(
 ) -> GapProcess:
     """The intervals before they have seen anybody, with all of delta_r that is for the gaps."""
     guarantee = state.guarantee
-    share = guarantee.own_share(state.run)
+    delta = guarantee.own_delta(state.run)
     if guarantee.bound in ("betting", "nominate"):
-        shares: tuple[float, ...] = ()
+        parts: tuple[float, ...] = ()
         if not guarantee.nominates:
-            shares = tuple((share * _likely(state, groups, members, people, loss)).tolist())
-        bound = BettingBound(groups, guarantee.rates, len(members), share, shares=shares)
+            parts = tuple((delta * _likely(state, groups, members, people, loss)).tolist())
+        bound = BettingBound(groups, guarantee.rates, len(members), delta, delta_parts=parts)
         return BettingProcess(bound, members, bound.start(), guarantee.group_decides)
     return AuditProcess(
         bound=own_bound or AUDIT_BOUNDS[guarantee.bound],
         members=members,
         groups=groups,
         rates=guarantee.rates,
-        delta=share,
+        delta=delta,
         columns=max(rounds.features.shape[1], 1),
         log_size=log(max(len(members), 1)),
         seed=guarantee.seed,
@@ -235,27 +239,28 @@ def _likely(
         sample.observed,
     )
     generator = stream(guarantee.seed, "shares of delta", state.run)
-    return likely_shares(costs, past, guarantee.rates, groups, guarantee.limit, generator)
+    return likely_delta_parts(costs, past, guarantee.rates, groups, guarantee.limit, generator)
 
 
-def _first_shares(
+def _first_accepted_shares(
     guarantee: Guarantee, run: int, members: tuple[Hypothesis, ...], groups: tuple[Group, ...]
 ) -> tuple[AcceptedShares | None, AcceptedShares | None]:
-    """The shares of hypotheses and of group classifiers at the start of a run; None without a cap
-    and a floor. All that is kept for shares is split evenly; where hypotheses are nominated, half
-    of it is for the groups, if they decide, and the rest for what will be nominated.
+    """The accepted shares of hypotheses and of group classifiers at the start of a run; None
+    without a cap and a floor. All of delta that is kept for them is split evenly; where hypotheses
+    are nominated, half of it is for the groups, if they decide, and the rest for what will be
+    nominated.
     """
-    if not guarantee.shares_matter:
+    if not guarantee.limits_acceptance:
         return None, None
     sides = {
         "capped": guarantee.accept_at_most is not None,
         "floored": guarantee.accept_at_least is not None,
     }
     decide = guarantee.group_decides
-    each = guarantee.for_shares(run) / max(len(members) + decide * len(groups), 1)
+    each = guarantee.acceptance_delta(run) / max(len(members) + decide * len(groups), 1)
     if guarantee.nominates:
-        each = 0.5 * guarantee.for_shares(run) / len(groups)
-    shares = AcceptedShares.start(np.full(len(members), each), **sides)
+        each = 0.5 * guarantee.acceptance_delta(run) / len(groups)
+    of_members = AcceptedShares.start(np.full(len(members), each), **sides)
     if not decide:
-        return shares, None
-    return shares, AcceptedShares.start(np.full(len(groups), each), **sides)
+        return of_members, None
+    return of_members, AcceptedShares.start(np.full(len(groups), each), **sides)

@@ -1,6 +1,6 @@
 """What the certified algorithm knows beside the table of rounds: one frozen record, without people.
 
-A *run* of certification has its own share delta_r of delta. It ends with a suspension; what it
+A *run* of certification has its own part delta_r of delta. It ends with a suspension; what it
 learned ends with it, and the next run starts on later people only.
 """
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.drift import DriftWatch
 from evenhand.algorithms.certified.evidence import Evidence
 from evenhand.algorithms.certified.intervals import (
@@ -18,7 +19,6 @@ from evenhand.algorithms.certified.intervals import (
     GapProcess,
 )
 from evenhand.algorithms.certified.rule_tables import acceptance_table
-from evenhand.algorithms.certified.shares import AcceptedShares
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.errors import InvalidInput
 from evenhand.fairness.certificate import Certificate
@@ -29,19 +29,19 @@ from evenhand.rounds import Epoch, Span
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray
 
 RESERVE = 0.1
-"""The share of delta (and of the false alarms) kept for runs after a suspension; see
+"""The part of delta (and of the false alarms) kept for runs after a suspension; see
 docs/decisions/0004.
 """
 LATER_GROUPS = 0.05
 """The part of delta_r that is reserved for groups that join after the start, where none were
 listed.
 """
-FOR_SHARES = 0.1
-"""The part of delta_r that the shares of a cap or a floor may be wrong with; nothing without
-one.
+FOR_ACCEPTANCE = 0.1
+"""The part of delta_r that the accepted shares, of a cap or a floor, may be wrong with; nothing
+without one.
 """
-ShareEnds = tuple[float, float]
-"""(lower, upper): between which values the share lies that a policy accepts."""
+AcceptedShareEnds = tuple[float, float]
+"""(lower, upper): between which values the accepted share of a policy lies."""
 GapEnds = tuple[FloatArray, FloatArray]
 """(lower, upper): between which values the gaps of a policy lie, one entry per rate and pair."""
 
@@ -64,7 +64,8 @@ class Guarantee:
     """Those that were listed; None if they are taken from the first rounds."""
     accept_at_most: float | None = None
     accept_at_least: float | None = None
-    """Between which shares of the population every policy accepts; None where there is no bound.
+    """Between which accepted shares of the population every policy stays; None where there is no
+    bound.
     """
 
     budgeted: bool = False
@@ -73,16 +74,16 @@ class Guarantee:
 
     @property
     def most(self) -> float:
-        """The largest share that may be accepted."""
+        """The largest accepted share that is permitted."""
         return 1.0 if self.accept_at_most is None else self.accept_at_most
 
     @property
     def least(self) -> float:
-        """The smallest share that may be accepted."""
+        """The smallest accepted share that is permitted."""
         return 0.0 if self.accept_at_least is None else self.accept_at_least
 
     @property
-    def shares_matter(self) -> bool:
+    def limits_acceptance(self) -> bool:
         """Whether there is a cap or a floor."""
         return self.accept_at_most is not None or self.accept_at_least is not None
 
@@ -96,7 +97,7 @@ class Guarantee:
         """Whether hypotheses are nominated one by one instead of all at once."""
         return self.bound == "nominate"
 
-    def share(self, run: int) -> float:
+    def run_delta(self, run: int) -> float:
         """delta_r of run r, with what is reserved for groups that join later."""
         return run_share(self.delta, run, reserve=RESERVE)
 
@@ -107,16 +108,16 @@ class Guarantee:
         later = self.groups is None and self.bound in ("betting", "nominate")
         return LATER_GROUPS * self._for_gaps(run) if later else 0.0
 
-    def own_share(self, run: int) -> float:
-        """delta_r without that, and without what is kept for the shares."""
+    def own_delta(self, run: int) -> float:
+        """delta_r without that, and without what is kept for the accepted shares."""
         return self._for_gaps(run) - self.reserved(run)
 
-    def for_shares(self, run: int) -> float:
-        """What is kept of delta_r for the shares that rules accept; 0 without cap and floor."""
-        return FOR_SHARES * self.share(run) if self.shares_matter else 0.0
+    def acceptance_delta(self, run: int) -> float:
+        """What is kept of delta_r for the accepted shares of rules; 0 without cap and floor."""
+        return FOR_ACCEPTANCE * self.run_delta(run) if self.limits_acceptance else 0.0
 
     def _for_gaps(self, run: int) -> float:
-        return self.share(run) - self.for_shares(run)
+        return self.run_delta(run) - self.acceptance_delta(run)
 
     def false_alarm(self, run: int) -> float:
         """The false-alarm probability of the drift tests in run r."""
@@ -132,13 +133,14 @@ class Guarantee:
 class PlannedEpoch:
     """An epoch as it was planned, with all that is claimed about it: the policy to come back to
     when the audit budget or the quota lets it. record: what its people are judged by; gaps,
-    accepted: between which values its gaps and its share lie. None: nothing is certified yet.
+    accepted: between which values its gaps and its accepted share lie. None: nothing is certified
+    yet.
     """
 
     epoch: Epoch
     record: EpochRecord | None = None
     gaps: Any = None
-    accepted: ShareEnds | None = None
+    accepted: AcceptedShareEnds | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -178,13 +180,13 @@ class CertifiedState:
         Hypotheses whose evidence contradicts itself.
     nominated_at, nominated_labels : float
         The round and the number of labels at the last nomination.
-    shares, group_shares : AcceptedShares or None
+    accepted_shares, group_accepted_shares : AcceptedShares or None
         How large a share of the population each hypothesis, and each group classifier, accepts;
         None without a cap or a floor, and before intervals start.
     gaps : dict
         Between which values the gaps of each epoch's policy were certified to lie.
     accepted : dict
-        Between which values the share lies that each epoch's policy accepts; with a cap or a floor.
+        Between which values the accepted share of each epoch's policy lies; with a cap or a floor.
     frozen : Certificate or None
         The certificate of a policy that does not change any more.
     planned : PlannedEpoch or None
@@ -210,10 +212,10 @@ class CertifiedState:
     contradictions: int = 0
     nominated_at: float = 0.0
     nominated_labels: float = 0.0
-    shares: AcceptedShares | None = None
-    group_shares: AcceptedShares | None = None
+    accepted_shares: AcceptedShares | None = None
+    group_accepted_shares: AcceptedShares | None = None
     gaps: dict[int, Any] = field(default_factory=dict)
-    accepted: dict[int, ShareEnds] = field(default_factory=dict)
+    accepted: dict[int, AcceptedShareEnds] = field(default_factory=dict)
     frozen: Certificate | None = None
     planned: PlannedEpoch | None = None
     audits_open: bool = True
@@ -225,14 +227,15 @@ class CertifiedState:
         streams = () if self.drift is None else self.drift.monitor.alarms
         alarms = tuple(str(stream) for stream in streams)
         empty = self.contradictions
-        empty += sum(shares.contradictions for shares in self._all_shares)
+        empty += sum(one.contradictions for one in self._all_accepted_shares)
         if empty:
             alarms += (f"the evidence about {empty} hypotheses contradicts itself",)
         return alarms
 
     @property
-    def _all_shares(self) -> list[AcceptedShares]:
-        return [shares for shares in (self.shares, self.group_shares) if shares is not None]
+    def _all_accepted_shares(self) -> list[AcceptedShares]:
+        both = (self.accepted_shares, self.group_accepted_shares)
+        return [one for one in both if one is not None]
 
     @property
     def ready(self) -> bool:
@@ -279,18 +282,18 @@ class CertifiedState:
         assert isinstance(self.process, BettingProcess)
         assert self.groups is not None
         number = len(self.process.bound.joins) + 1
-        share = inverse_square_share(self.guarantee.reserved(self.run), number)
+        delta = inverse_square_share(self.guarantee.reserved(self.run), number)
         what = f"group {group} joins"
-        group_shares = self.group_shares
-        if group_shares is not None:
-            # "accept iff group" of a group that joins late has no share of delta: nothing is
+        group_accepted_shares = self.group_accepted_shares
+        if group_accepted_shares is not None:
+            # "accept iff group" of a group that joins late has no part of delta: nothing is
             # claimed about how many people it accepts
-            group_shares = group_shares.joined_by(0.0)
+            group_accepted_shares = group_accepted_shares.joined_by(0.0)
         return replace(
             self,
-            group_shares=group_shares,
-            ledger=self.ledger.book(what, share, at=round, run=self.run),
-            process=self.process.joined_by_group(group, share),
+            group_accepted_shares=group_accepted_shares,
+            ledger=self.ledger.book(what, delta, at=round, run=self.run),
+            process=self.process.joined_by_group(group, delta),
             groups=(*self.groups, group),
             covered_from={**self.covered_from, group: round},
         )
@@ -318,11 +321,11 @@ class CertifiedState:
             np.concatenate([upper, exact], axis=1),
         )
 
-    def share_ends(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(members of `certified`,) three times: the lower and upper ends of the share that each
-        accepts, and its estimate.
+    def accepted_share_ends(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(members of `certified`,) three times: the lower and upper ends of the accepted share of
+        each, and its estimate.
         """
-        parts = self._all_shares
+        parts = self._all_accepted_shares
         names = ("lower", "upper", "estimate")
         lower, upper, estimate = (
             np.concatenate([getattr(part, name) for part in parts]) for name in names

@@ -14,6 +14,11 @@ Uncertainty costs regret, never fairness: with probability at least 1 - delta, e
 deployed keeps the limit for the groups that are covered, and the cap, as long as the assumptions of
 the certificate hold.
 
+**Symbols.** p(x) is the probability with which the policy of an epoch accepts a person with
+features x; m(x) the regression, a prediction of the probability that the outcome is bad; the bets
+say how much each process of a hypothesis stakes on one person (`evenhand.bounds.betting` has the
+theorem). All three are in the record of an epoch before its first coin is tossed (`EpochRecord`).
+
 **The same however people arrive.** Where an epoch is planned to end, and the cuts of thresholds and
 stumps, depend on the number of people who have arrived and on nothing else: an epoch whose labels
 have not come ends where it ends, and the next one has the same policy; cuts are values of exactly

@@ -40,7 +40,7 @@ from evenhand.algorithms.exponential_weights import (
     require_net,
 )
 from evenhand.algorithms.two_phase import TwoPhase, TwoPhaseState
-from evenhand.bandit import explored
+from evenhand.bandit import explored_constants
 from evenhand.bandit.inverse_gap import inverse_gap_weights
 from evenhand.bandit.schedule import LARGEST_FLOOR
 from evenhand.errors import InvalidInput
@@ -88,7 +88,7 @@ def inverse_gap(paper: TwoPhase, state: TwoPhaseState, rounds: Rounds) -> Epoch:
         "inverse-gap",
         rounds.decided,
         renewal_length(paper, rounds, 1.0),
-        found.weights.smoothed(floor, explored(1)),
+        found.weights.smoothed(floor, explored_constants(1)),
         exploration_floor=floor,
         iterations=found.fair_calls,
         oracle_calls=found.oracle_calls,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evenhand.algorithms.certified.shares import AcceptedShares
+from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 
 
 def start(rules=2, *, capped=True, floored=True):

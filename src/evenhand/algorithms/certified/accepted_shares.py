@@ -11,8 +11,9 @@ Sel is linear in the mixture, so that
 
     sum_h pi(h) upper_h <= accept_at_most,    sum_h pi(h) lower_h >= accept_at_least
 
-(1 for accept-all, 0 for reject-all) keep both for all shares that are still possible. A lottery,
-"accept with probability kappa, whoever you are", has no gap and the share kappa, exactly.
+(1 for accept-all, 0 for reject-all) keep both for all accepted shares that are still possible. A
+lottery, "accept with probability kappa, whoever you are", has no gap and the accepted share kappa,
+exactly.
 """
 
 from dataclasses import dataclass, replace
@@ -100,10 +101,10 @@ class AcceptedShares:
 
     @property
     def estimate(self) -> FloatArray:
-        """The share that each rule accepted so far; 1/2 of nobody. It serves the planning alone."""
+        """The accepted share of each rule so far; 1/2 of nobody. It serves the planning alone."""
         return np.clip((self.least + 0.5) / (self.people + 1.0), self.lower, self.upper)
 
     @property
     def contradictions(self) -> int:
-        """Rules for which no share is left: some assumption is broken."""
+        """Rules for which no accepted share is left: some assumption is broken."""
         return int((self.lower > self.upper).sum())
