@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from service.tests.bank import LOAN, Bank, application
-from service.tests.lives import closings
+from service.tests.simulated_run import closings
 from tests.without_clocks import PATIENCE, until
 
 from evenhand_service import SCOPES

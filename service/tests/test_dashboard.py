@@ -16,8 +16,8 @@ from service.tests.attacks import (
     stored_scripts,
 )
 from service.tests.bank import DAY, LOAN, Bank, Clock, application, settings
-from service.tests.lives import live
 from service.tests.ports import free_port
+from service.tests.simulated_run import run_epochs
 from service.tests.torture.identity import _throw_coins
 from tests.without_clocks import PATIENCE, until
 
@@ -49,7 +49,7 @@ def _missing():
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A bank with nine epochs of life, a group with a hostile name and a group of three, behind a
+    """A bank with nine epochs, a group with a hostile name and a group of three, behind a
     real socket.
     """
     reason = _missing()
@@ -58,7 +58,7 @@ def served(tmp_path_factory):
             pytest.fail(f"{reason}; in CI a skip is a failure: run scripts/ci-setup.sh")
         pytest.skip(reason)
     bank = Bank(tmp_path_factory.mktemp("bank") / "ledger.sqlite")
-    live(bank, 9)
+    run_epochs(bank, 9)
     hostile = [
         dict(key=f"x{i}", person=f"x{i}", product="loan", features=[0.1 * i], group=XSS)
         for i in range(15)
@@ -527,7 +527,7 @@ def test_a_typing_error_is_named_on_the_certificate_and_not_on_the_page(bank):
 
 def test_who_decides_adds_up_to_1_and_knows_the_kill_switch(bank):
     """Every part is drawn: what was learned, accepting everybody and rejecting everybody."""
-    live(bank, 6)
+    run_epochs(bank, 6)
     began = bank.clock.now
     bank.clock.now += DAY
     bank.post("/v1/kill", {"product": "loan", "by": "officer", "constant": "reject"})

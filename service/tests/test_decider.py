@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from service.tests.bank import LOAN, Bank, application, without_basis
-from service.tests.lives import closings, live
+from service.tests.simulated_run import closings, run_epochs
 from service.tests.torture.integrity import Intruder
 from tests.without_clocks import PATIENCE, until
 
@@ -39,7 +39,7 @@ def test_the_kill_switch_is_one_call_and_audited(bank):
 
 
 def test_rollback_returns_to_a_certified_policy_until_the_next_publication(bank):
-    live(bank, 4)
+    run_epochs(bank, 4)
     first = closings(bank)[1].id
     assert operate(bank, "rollback", policy=first)["policy"] == first
     assert bank.post("/v1/decisions", application("new")).json()["policy"] == first
@@ -86,7 +86,7 @@ def test_no_flipped_byte_is_loaded(bank):
 
 
 def test_a_policy_that_does_not_verify_is_replaced_by_the_last_certified_one(bank, monkeypatch):
-    live(bank, 3)
+    run_epochs(bank, 3)
     newest = closings(bank)[-1]
     verify = PolicyRecord.verify
 

@@ -5,7 +5,7 @@ stays. See also test_rebuild.py.
 import numpy as np
 import pytest
 from service.tests.bank import DAY, LOAN, Bank, application
-from service.tests.lives import closings, live
+from service.tests.simulated_run import closings, run_epochs
 
 from evenhand_service import Trainer
 from evenhand_service.ledger import recompute, verify
@@ -16,7 +16,7 @@ ERASED = tuple(range(0, 60, 3))
 @pytest.fixture
 def poorer(bank):
     """A bank of six epochs that has erased every third of its first 60 people."""
-    live(bank, 6)
+    run_epochs(bank, 6)
     for number in ERASED:
         assert bank.post("/v1/erasures", {"person": f"p-k{number}", "by": "officer"}).json() == {
             "decisions": 1

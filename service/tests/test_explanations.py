@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from service.tests.bank import CARD, application
-from service.tests.lives import live
+from service.tests.simulated_run import run_epochs
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
@@ -14,7 +14,7 @@ from evenhand_service.ledger import Standing
 
 
 def test_an_explanation_names_rules_coin_and_what_would_have_changed_it(bank):
-    live(bank, 9)
+    run_epochs(bank, 9)
     rejected = next(row for row in bank.ledger.history("loan") if not row.accept)
     key = next(k for k in range(100_000) if bank.ledger.find(f"k{k}").drawn.seq == rejected.seq)
     found = bank.get(f"/v1/decisions/k{key}/explanation").json()

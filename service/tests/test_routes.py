@@ -12,7 +12,7 @@ from service.tests.attacks import (
     stored_scripts,
 )
 from service.tests.bank import DAY, LOAN, Bank, application
-from service.tests.lives import closings, live
+from service.tests.simulated_run import closings, run_epochs
 
 from evenhand_service import Trainer
 from evenhand_service.ledger import recompute, verify
@@ -193,7 +193,7 @@ def test_a_plan_needs_a_policy_that_a_trainer_published(bank, monkeypatch):
 
 
 def test_certificate_policies_and_plan_over_http(bank):
-    live(bank, 3)
+    run_epochs(bank, 3)
     certificate = bank.get("/v1/certificate?product=loan").json()
     assert certificate["claim"].startswith("Certified with probability")
     policies = bank.get("/v1/policies?product=loan").json()
@@ -207,7 +207,7 @@ def test_certificate_policies_and_plan_over_http(bank):
 
 def test_the_plan_is_that_of_the_newest_policy_whoever_trained_it(bank):
     """A replica that does not train knows as much."""
-    live(bank, 2)
+    run_epochs(bank, 2)
     bank.clock.now += 10 * DAY
     bank.repay(*bank.arrive(400, seed=9, first=50_000))
     bank.service.release()
@@ -221,7 +221,7 @@ def test_the_plan_is_that_of_the_newest_policy_whoever_trained_it(bank):
 
 
 def test_what_is_expected_is_said_over_http_and_on_the_page_and_not_in_the_certificate(bank):
-    live(bank, 6)
+    run_epochs(bank, 6)
     (said,) = bank.get("/v1/plan?product=loan").json()["forecast"]
     assert said.startswith(("False positive rate at ", "Half of the weight is learned "))
     page = bank.client.get("/dashboard", headers={"Cookie": session(bank)}).text

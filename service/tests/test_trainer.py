@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 from service.tests.bank import DAY, LOAN
-from service.tests.lives import closings, live, played_by_the_library
 from service.tests.shop import Shop
+from service.tests.simulated_run import closings, played_by_the_library, run_epochs
 from service.tests.torture.integrity import Intruder
 
 from evenhand.canonical import canonical
@@ -20,7 +20,7 @@ from evenhand_service.trainer import GuaranteeChanged, ends_of_calls, settled_la
 
 
 def test_a_life_is_learned_from_the_ledger_and_certified(bank):
-    live(bank, 9)
+    run_epochs(bank, 9)
     published = closings(bank)
     assert [p.epoch for p in published] == list(range(1, 10))
     assert [p.parent for p in published[1:]] == [p.id for p in published[:-1]]
@@ -34,7 +34,7 @@ def test_a_life_is_learned_from_the_ledger_and_certified(bank):
 
 
 def test_the_library_with_the_ledger_s_coins_lives_the_same_life(bank):
-    live(bank, 7)
+    run_epochs(bank, 7)
     played, different = played_by_the_library(bank.ledger)
     certificates = {row.epoch: row.document for row in bank.ledger.certificates("loan")}
     published = {
@@ -134,7 +134,7 @@ def test_nothing_is_learned_from_a_label_that_was_put_into_the_database(tmp_path
     intruder.connection.close()
     shop.clock.now += 40 * DAY
     published = len(shop.lineage)
-    with pytest.raises(Tampered, match="without the keyring"):
+    with pytest.raises(Tampered, match="without"):
         shop.close()
     assert len(shop.lineage) == published
     assert shop.ledger.broken is not None

@@ -20,7 +20,7 @@ from service.tests.bank import DAY, KEYRING, LOAN
 from service.tests.bank import application as asked
 from service.tests.ledger import conftest as postgres
 from service.tests.ledger.damage import DAMAGES, keep, missed
-from service.tests.lives import closings, live, played_by_the_library
+from service.tests.simulated_run import closings, played_by_the_library, run_epochs
 from service.tests.torture.identity import bank
 from service.tests.torture.serving import ROOT, folder
 from tests.without_clocks import PATIENCE, until
@@ -279,7 +279,7 @@ def _stopped(running):
 
 def flipped_bytes(quick):
     made = bank()
-    live(made, 2 if quick else 4)
+    run_epochs(made, 2 if quick else 4)
     policy, key = closings(made)[-1], made.ledger.keyring.public_key
     text = json.dumps(policy.signed | {"signature": policy.signature}).encode()
     loads, tried = 0, 0
@@ -316,7 +316,7 @@ def damaged_logs(quick):
 
 def service_and_library(quick):
     made = bank()
-    live(made, 5 if quick else 10)
+    run_epochs(made, 5 if quick else 10)
     published = {p.epoch: p.document for p in closings(made)}
     certificates = {row.epoch: row.document for row in made.ledger.certificates("loan")}
     played, different = played_by_the_library(made.ledger)
