@@ -99,16 +99,16 @@ def test_names_are_sorted_by_utf_16():
 @pytest.mark.parametrize("number", [MOST + 2, -MOST - 2, 10**30])
 def test_integers_that_are_the_text_of_no_double_are_refused(number):
     for value in (number, [number], {"x": (number,)}):
-        with pytest.raises(ValueError, match="not JSON compliant"):
+        with pytest.raises(ValueError, match="JSON"):
             canonical(value)
     assert canonical([MOST, -MOST]) == f"[{MOST},{-MOST}]"
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_what_is_not_json_is_refused(number):
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with pytest.raises(ValueError, match="JSON"):
         canonical({"x": [number]})
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with pytest.raises(ValueError, match="JSON"):
         canonical(number)
     with pytest.raises(TypeError):
         canonical({"x": object()})

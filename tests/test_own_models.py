@@ -135,12 +135,12 @@ def test_the_order_of_columns_and_the_library_change_nothing(fitted, library):
 
 
 ATTACKS = {
-    "renamed": (lambda frame: frame.rename(columns={"income": "Income"}), "no column 'income'"),
-    "missing": (lambda frame: frame.drop(columns="age"), "no column 'age'"),
-    "unknown": (lambda frame: frame.assign(score=1.0), "column 'score'"),
+    "renamed": (lambda frame: frame.rename(columns={"income": "Income"}), "'income'"),
+    "missing": (lambda frame: frame.drop(columns="age"), "'age'"),
+    "unknown": (lambda frame: frame.assign(score=1.0), "'score'"),
     "another kind": (lambda frame: frame.assign(age=frame["age"].astype(str)), "'age' is '"),
     "a gap": (lambda frame: frame.assign(member=[None, *frame["member"][1:]]), "'member' is miss"),
-    "unseen": (lambda frame: frame.assign(tenure="squats"), "'tenure' is 'squats' in row 0"),
+    "unseen": (lambda frame: frame.assign(tenure="squats"), "'tenure'.*'squats'"),
 }
 
 
@@ -371,9 +371,9 @@ def test_a_bare_classifier_and_a_rate_as_text_are_taken():
 def test_what_is_no_class_is_refused_at_once(learner):
     horizon = () if learner is eh.CertifiedLearner else (5000,)
     for wrong, sentence in {
-        LogisticRegression: "pass an instance, LogisticRegression",
-        "logistic": "is a hypothesis class",
-        3: "is a hypothesis class",
+        LogisticRegression: "LogisticRegression",
+        "logistic": "hypothesis class",
+        3: "hypothesis class",
     }.items():
         with pytest.raises(eh.InvalidInput, match=sentence):
             learner(wrong, "fpr", 0.2, 0.05, *horizon)

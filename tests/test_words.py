@@ -156,10 +156,10 @@ def test_groups_of_several_kinds_in_a_list_are_not_turned_into_texts():
 @pytest.mark.parametrize(
     ("group", "match"),
     [
-        ([("f", 60), ("m", 60)], "is a tuple"),
-        ([["f"], ["m"]], r"the group of row 0 is \['f'\]"),
+        ([("f", 60), ("m", 60)], "tuple"),
+        ([["f"], ["m"]], r"row 0 is \['f'\]"),
         ([{}, {}], "hashable"),
-        ([1.0, np.inf], "the group of row 1 is inf"),
+        ([1.0, np.inf], "row 1 is inf"),
     ],
 )
 def test_labels_that_cannot_be_told_apart_are_refused_at_once(group, match):

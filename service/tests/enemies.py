@@ -52,7 +52,7 @@ MIXED = World(good=(0.2, 0.6))
 
 
 def product(**changed):
-    """A promise of .1. A false accept is dear, so rejecting everybody is the better constant."""
+    """A limit of .1. A false accept is expensive, so rejecting all is the better constant."""
     chosen = {
         "rates": ("selection",),
         "limit": 0.1,

@@ -1,12 +1,12 @@
-"""A bank's life, and the same life played by the library: the ledger's U in place of the learner's
-coins.
+"""A run of a bank, and the same run played by the library: the ledger's U in place of the
+learner's coins.
 """
 
 import numpy as np
 from service.tests.bank import DAY, LOAN
 
 
-def live(bank, epochs, *, seed=0, days=4.0):
+def run_epochs(bank, epochs, *, seed=0, days=4.0):
     """People come until so many epochs have been published; labels arrive two days later."""
     trainer, first, waiting = bank.service.trainer(LOAN), 0, []
     while trainer.learner.epoch.number < epochs:

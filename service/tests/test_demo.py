@@ -47,11 +47,11 @@ def test_its_settings_stay_on_this_machine_and_in_one_folder(tmp_path):
 
 def test_it_takes_no_folder_that_is_not_its_own(tmp_path):
     (tmp_path / "report.txt").write_text("mine")
-    with pytest.raises(InvalidInput, match="is no folder of an earlier demonstration"):
+    with pytest.raises(InvalidInput, match="earlier"):
         demo_settings(tmp_path)
     settings = tmp_path / "service.toml"
     settings.write_text("[service]")
-    with pytest.raises(InvalidInput, match="is not the one that this demonstration writes"):
+    with pytest.raises(InvalidInput, match="writes"):
         demo_settings(tmp_path)
     assert settings.read_text() == "[service]"
 

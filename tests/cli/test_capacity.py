@@ -117,12 +117,12 @@ def test_rules_of_today_are_read_from_files(tmp_path):
     assert read_incumbent(str(path), columns) == (rule,)
     assert read_incumbent("debt<0.4", columns) == (Threshold(0, 0.4, 2, at_least=False),)
     path.write_text(json.dumps({"policy": 3, "columns": ["shoes"]}))
-    with pytest.raises(InvalidInput, match="reads the columns shoes"):
+    with pytest.raises(InvalidInput, match="shoes"):
         read_incumbent(str(path), columns)
     path.write_text(json.dumps({"kind": "no such rule"}))
-    with pytest.raises(InvalidInput, match="holds no rule"):
+    with pytest.raises(InvalidInput, match="rule"):
         read_incumbent(str(path), columns)
-    with pytest.raises(InvalidInput, match="there is no such file"):
+    with pytest.raises(InvalidInput, match=r"nowhere\.json"):
         read_incumbent("nowhere.json", columns)
 
 

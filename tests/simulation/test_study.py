@@ -165,15 +165,15 @@ def test_a_changed_table_is_another_one(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"learners": ("oracle",)}, "no learner 'oracle'"),
-        ({"learners": ()}, "at least one table"),
-        ({"learners": ("uniform", "uniform")}, "'uniform' is given twice"),
+        ({"learners": ("oracle",)}, "'oracle'"),
+        ({"learners": ()}, "at least one"),
+        ({"learners": ("uniform", "uniform")}, "'uniform'"),
         ({"limits": (0.0,)}, "limit 0.0"),
-        ({"rate": "tpr"}, "no rate 'tpr'"),
-        ({"kind": "forest"}, "no class 'forest'"),
+        ({"rate": "tpr"}, "'tpr'"),
+        ({"kind": "forest"}, "'forest'"),
         (
             {"learners": ("two-phase",), "kind": "linear"},
-            "'two-phase' cannot play 'linear'.*'stumps'",
+            "'two-phase'.*'linear'.*'stumps'",
         ),
     ],
 )

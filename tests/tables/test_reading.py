@@ -89,10 +89,10 @@ def test_a_parquet_file_reads_as_its_frame(tmp_path):
     ("text", "message"),
     [
         ("", "no lines"),
-        ("x,y\n", "only a header"),
-        ("x,y\n1\n", "line 2 of .* has 1 cells, the header has 2"),
-        ("x,a;y\n1,1;2\n", "may be separated by ',' or ';'.*delimiter"),
-        ('x,y\n"1,2\n', "cannot be read as CSV"),
+        ("x,y\n", "header"),
+        ("x,y\n1\n", "line 2 .*1 cells.* 2"),
+        ("x,a;y\n1,1;2\n", "',' or ';'.*delimiter"),
+        ('x,y\n"1,2\n', "CSV"),
     ],
 )
 def test_what_is_no_csv_is_refused(write, text, message):

@@ -57,11 +57,11 @@ def test_order_and_notation_may_differ(table, new):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pay,joined,owner,town\n1,1.1.2021,y,Bern\n", "no column 'share', which the policy"),
-        ("pay,joined,owner,town,share\n1,1.1.2021,y,Rom,5%\n", "'Rom', which the policy has never"),
-        ("pay,joined,owner,town,share\n1,1.1.2021,y,Bern,0.05\n", "not written as in the table"),
-        ("pay,joined,owner,town,share\n,1.1.2021,y,Bern,5%\n", "'pay' is missing in row 1"),
-        ("pay,joined,owner,town,share\n1,later,y,Bern,5%\n", "'later' is not written like"),
+        ("pay,joined,owner,town\n1,1.1.2021,y,Bern\n", "'share'"),
+        ("pay,joined,owner,town,share\n1,1.1.2021,y,Rom,5%\n", "'Rom'"),
+        ("pay,joined,owner,town,share\n1,1.1.2021,y,Bern,0.05\n", "written"),
+        ("pay,joined,owner,town,share\n,1.1.2021,y,Bern,5%\n", "'pay'.*row 1"),
+        ("pay,joined,owner,town,share\n1,later,y,Bern,5%\n", "'later'"),
     ],
 )
 def test_what_does_not_fit_is_refused(table, new, text, message):

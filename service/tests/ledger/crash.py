@@ -3,7 +3,7 @@ ledger holds afterwards.
 
     python -m service.tests.ledger.crash KILLS DIRECTORY [--mutant]
 
-One process without threads forks the writers, so that a life costs milliseconds. A writer has eight
+One process without threads forks the writers, so that a run costs milliseconds. A writer has eight
 clients; each of them reports an answer through a pipe as soon as it has it, in one write of less
 than PIPE_BUF bytes. The kill comes when so many answers have been reported, however long that
 takes; what the clients are doing then is left to chance. The mutant delivers its results before the
@@ -27,7 +27,7 @@ CLIENTS = 8
 MOST = 100
 """Answers that are awaited before a kill, at most."""
 LATE = 1000
-"""Answers that the mutant gives without a commit: more than any life that is killed after MOST of
+"""Answers that the mutant gives without a commit: more than any run that is killed after MOST of
 them.
 """
 
@@ -59,20 +59,20 @@ class HastyLedger(Ledger):
     writer_class = Hasty
 
 
-def live(path, policy, life, pipe, mutant):
-    """The life of a writer: answer until killed. Every tenth request repeats an older key; every
+def answer_until_killed(path, policy, run, pipe, mutant):
+    """A run of a writer: answer until killed. Every tenth request repeats an older key; every
     fourth one of the real writer is a batch, in which the first key comes again at the end.
     """
-    ledger = opened(path, Clock(1_800_000_000.0 + life), kind=HastyLedger if mutant else Ledger)
+    ledger = opened(path, Clock(1_800_000_000.0 + run), kind=HastyLedger if mutant else Ledger)
 
     def ask(client):
-        generator = random.Random(f"{life}/{client}")
+        generator = random.Random(f"{run}/{client}")
         for number in range(10**9):
-            old = life > 0 and generator.random() < 0.1
+            old = run > 0 and generator.random() < 0.1
             name = (
-                f"{generator.randrange(life)}-{client}-{generator.randrange(3)}"
+                f"{generator.randrange(run)}-{client}-{generator.randrange(3)}"
                 if old
-                else f"{life}-{client}-{number}"
+                else f"{run}-{client}-{number}"
             )
             names = [name]
             if not mutant and generator.random() < 0.25:
@@ -87,14 +87,14 @@ def live(path, policy, life, pipe, mutant):
     signal.pause()
 
 
-def one_life(path, policy, life, generator, mutant):
+def one_run(path, policy, run, generator, mutant):
     """Fork a writer, wait for some answers, kill it; all that it had acknowledged."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         try:
-            live(path, policy, life, writing, mutant)
+            answer_until_killed(path, policy, run, writing, mutant)
         finally:
             os._exit(1)
     os.close(writing)
@@ -141,8 +141,8 @@ def main(kills, directory, mutant):
     with opened(path) as ledger:
         policy = published(ledger)
     found = {"kills": kills, "acknowledged": 0, "lost": 0, "changed": 0}
-    for life in range(kills):
-        acknowledged = one_life(path, policy, life, generator, mutant)
+    for run in range(kills):
+        acknowledged = one_run(path, policy, run, generator, mutant)
         lost, changed = check(path, acknowledged, stored)
         found["acknowledged"] += len(acknowledged)
         found["lost"] += lost

@@ -153,6 +153,6 @@ def test_a_person_who_cannot_be_found_any_more_is_noticed(ledger, policy):
     found = verify(ledger, deep=True)
     assert [problem.seq for problem in found.problems] == [first]
     assert "does not open" in found.problems[0].what
-    with pytest.raises(NotFound, match=r"nothing was erased.*verify --deep"):
+    with pytest.raises(NotFound, match="verify"):
         ledger.erase("p0", "officer")
     assert [ledger.erase(f"p{number}", "officer") for number in (1, 2)] == [1, 1]

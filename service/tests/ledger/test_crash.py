@@ -32,7 +32,7 @@ def test_kill_9_loses_nothing(tmp_path):
 
 def test_a_writer_that_answers_before_the_commit_is_caught(tmp_path):
     """It commits when it has given 1,000 answers, and the kill comes after a hundred at most: every
-    life loses what it had answered.
+    run loses what it had answered.
     """
     found = crash(5, tmp_path, "--mutant")
     assert found["lost"] == found["acknowledged"] >= 5

@@ -30,7 +30,7 @@ from evenhand_service.ledger.refusals import Damaged, DatabaseAway
 
 
 def test_a_second_process_is_told_the_pid_of_the_first(path, ledger):
-    with pytest.raises(LedgerLocked, match=f"process {os.getpid()} has opened .*ledger.sqlite;"):
+    with pytest.raises(LedgerLocked, match=f"{os.getpid()}.*ledger.sqlite"):
         opened(path)
     assert FileLock(path.with_name("ledger.sqlite.lock")).path.exists()
 
@@ -78,7 +78,7 @@ def test_a_later_migration_is_run_once_and_the_ledger_goes_on(where, clock, monk
             assert ledger.decide(person(1), Terms(policy, 0.5)).drawn == before
             assert verify(ledger, deep=True).ok
     monkeypatch.undo()
-    with pytest.raises(Damaged, match="schema version 2; this evenhand knows 1"):
+    with pytest.raises(Damaged, match="schema version 2"):
         opened(where, clock)
 
 
@@ -86,7 +86,7 @@ def test_a_ledger_of_another_format_is_an_error(where, clock, monkeypatch):
     monkeypatch.setattr("evenhand_service.ledger.ledger.FORMAT", 2)
     opened(where, clock).close()
     monkeypatch.undo()
-    with pytest.raises(Damaged, match="format 2; this evenhand knows format 1"):
+    with pytest.raises(Damaged, match="format 2"):
         opened(where, clock)
 
 
@@ -120,7 +120,7 @@ def test_terms_that_rest_on_something_older_draw_nothing(where, clock):
         before = ledger.basis()
         ledger.operate("loan", "shadow", "op")
         rows = ledger.head().seq
-        with pytest.raises(Switched, match="send the request again"):
+        with pytest.raises(Switched, match="again"):
             ledger.decide(person(1), Terms(policy, 0.5, basis=before))
         assert ledger.head().seq == rows + (ledger.windows() != [])
         assert not ledger.decide(person(1), Terms(policy, 0.5, basis=ledger.basis())).replayed
@@ -214,11 +214,11 @@ def test_a_connection_that_was_ended_costs_nobody_the_answer(postgres_url):
         policy = published(ledger)
         end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = pg_backend_pid()"
         for number, name in enumerate(("before_cursor_execute", "commit")):
-            lives = [1]
+            cuts = [1]
 
-            def cut(connection, *_, lives=lives):
-                if lives:
-                    lives.pop()
+            def cut(connection, *_, cuts=cuts):
+                if cuts:
+                    cuts.pop()
                     with contextlib.suppress(Exception):
                         connection.connection.cursor().execute(end)
 
@@ -234,17 +234,17 @@ def test_a_connection_that_was_ended_costs_nobody_the_answer(postgres_url):
 
                 ledger._drawer.draw = draw_late
                 answer = ledger.decide(person(number), Terms(policy, 0.5))
-            assert lives == []
+            assert cuts == []
             assert ledger.decide(person(number), Terms(policy, 0.5)).body == answer.body
-        lives.append(1)
-        with pytest.raises(LedgerUnavailable, match="at the commit"):
+        cuts.append(1)
+        with pytest.raises(LedgerUnavailable, match="commit"):
             ledger.operate("loan", "shadow", "op")
         assert ledger.counts("loan").decisions == 2
         assert verify(ledger).ok
 
 
 def test_a_database_that_cannot_be_reached_is_named_without_its_password():
-    with pytest.raises(LedgerUnavailable, match="cannot be opened") as refused:
+    with pytest.raises(LedgerUnavailable, match="opened") as refused:
         opened("postgresql://evenhand:geheim@127.0.0.1:1/none")
     assert "geheim" not in str(refused.value)
 

@@ -83,5 +83,5 @@ def test_a_running_replica_misses_its_row_although_others_have_gone_on(postgres_
         with opened(postgres_url, Clock(1_800_000_100.0)) as other:
             for number in range(3, 9):
                 other.decide(person(number), terms)
-        with pytest.raises(Tampered, match="is not in it"):
+        with pytest.raises(Tampered, match="not in"):
             running.decide(person(9), terms)

@@ -48,12 +48,12 @@ def test_a_forged_chain_is_read_and_never_extended(where, caplog):
     row = Intruder(where).flip()
     with opened(where) as ledger, caplog.at_level(logging.CRITICAL):
         for _ in range(2):
-            with pytest.raises(Exception, match="not the keyring's"):
+            with pytest.raises(Exception, match="keyring's"):
                 ledger.decide(person(30), Terms(policy, 0.5))
         assert "not the keyring's" in ledger.broken
         assert row in [problem.seq for problem in verify(ledger, deep=True).problems]
         assert not verify(ledger).ok
-    with opened(where) as ledger, pytest.raises(Exception, match="not the keyring's"):
+    with opened(where) as ledger, pytest.raises(Exception, match="keyring's"):
         ledger.operate("loan", "note", "operator")
 
 
@@ -125,7 +125,7 @@ def test_a_jump_is_refused_and_a_quiet_time_is_not():
     times["wall"] -= 3600
     clock.read(None)
     times["wall"] += 400 * DAY
-    with pytest.raises(ClockJumped, match="ahead of the time that has passed"):
+    with pytest.raises(ClockJumped, match="passed"):
         clock.read(None)
     clock.restart()
     assert clock.read(None) == times["wall"]
@@ -139,7 +139,7 @@ def test_the_database_s_clock_counts_unless_it_is_ahead_of_ours(caplog):
     assert "the clock of this machine differs" in caplog.text
     assert clock() == now  # the trainer sees it too
     times["wall"] -= 800 * DAY
-    with pytest.raises(ClockJumped, match="the clock of the database"):
+    with pytest.raises(ClockJumped, match="database"):
         clock.read(now)
 
 
@@ -214,7 +214,7 @@ def test_another_plan_is_refused_and_a_new_one_begins_where_the_old_ends(where):
         first = ledger.window()
         decided(ledger, policy, [1])
     for plan in (WindowPlan(15 * DAY), WindowPlan(30 * DAY, origin=1.0)):
-        with pytest.raises(Invalid, match="windows of 30 days"):
+        with pytest.raises(Invalid, match="30 days"):
             Ledger.open(where, keyring=KEYRING, clock=clock, windows=plan)
     with Ledger.open(where, keyring=KEYRING, clock=clock) as ledger:  # as the ledger has it
         plan = ledger.plan_windows(15 * DAY, "operator", "quarter")
@@ -286,7 +286,7 @@ def test_a_process_stops_when_a_row_that_it_has_seen_is_gone():
     for found in ((7, 3), (7, 9)):
         assert guard.admit_basis(found) == found
     for gone in ((6, 9), (7, 3)):
-        with pytest.raises(Tampered, match="row 9 had changed what decides"):
+        with pytest.raises(Tampered, match="row 9"):
             guard.admit_basis(gone)
 
 
@@ -334,11 +334,11 @@ def test_a_row_that_was_added_without_the_keyring_decides_nothing(where, action,
         injected(where, action, seq, **about)
         if action == "window_plan":  # it moves no mark, so it is read at the next window
             ledger.clock.now += 40 * DAY
-        with pytest.raises(Tampered, match="without the keyring"):
+        with pytest.raises(Tampered, match="without"):
             ledger.decide(person(30), Terms(constant, 0.0, mode="killed"))
         assert "without the keyring" in ledger.broken
         assert "writes nothing any more" in caplog.text
-        with pytest.raises(Exception, match="without the keyring"):
+        with pytest.raises(Exception, match="without"):
             ledger.operate("loan", "note", "op")
     with opened(where) as ledger:
         assert "without the keyring" in ledger.broken
@@ -374,9 +374,9 @@ def test_a_switch_or_a_revocation_that_was_deleted_is_missed(where):
         intruder.connection.commit()
         intruder.connection.close()
         ledger.operate("other", "revive", "op")
-        with pytest.raises(Tampered, match="without the keyring"):
+        with pytest.raises(Tampered, match="without"):
             ledger.active("loan")
-        with pytest.raises(Exception, match="without the keyring"):
+        with pytest.raises(Exception, match="without"):
             ledger.decide(person(30), Terms("p", 0.0))
     with opened(where) as ledger:
         assert "without the keyring" in ledger.broken

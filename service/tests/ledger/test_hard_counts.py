@@ -32,7 +32,7 @@ def could_be_bad(ledger):
     return sum(row.audit and row.label != 1 and not row.overruled for row in rows)
 
 
-def life(where, clock, *, quota, budget, seed):
+def run_with(where, clock, *, quota, budget, seed):
     """Some people one by one and in batches, labels that come late or never, a new process now and
     then. (most accepted in a period, most audits that could be bad, people)
     """
@@ -63,7 +63,7 @@ def life(where, clock, *, quota, budget, seed):
 @pytest.mark.parametrize("budget", [1, 5])
 def test_neither_count_is_ever_exceeded(where, budget):
     quota = (15, DAY)
-    peak, most, people = life(where, Clock(), quota=quota, budget=budget, seed=budget)
+    peak, most, people = run_with(where, Clock(), quota=quota, budget=budget, seed=budget)
     assert peak <= 15
     assert most <= budget
     assert people >= 150
@@ -74,7 +74,7 @@ def test_a_ledger_that_counts_nothing_exceeds_both(tmp_path, monkeypatch):
     """The negative control."""
     monkeypatch.setattr(HardCounts, "admit", lambda self, transaction, product, terms, gate: terms)
     monkeypatch.setattr(HardCounts, "add", lambda self, drawn, gate: None)
-    peak, most, _ = life(tmp_path / "l.sqlite", Clock(), quota=(15, DAY), budget=5, seed=5)
+    peak, most, _ = run_with(tmp_path / "l.sqlite", Clock(), quota=(15, DAY), budget=5, seed=5)
     assert peak > 15
     assert most > 5
 
@@ -104,7 +104,7 @@ def test_a_transaction_that_failed_counts_nothing(where, monkeypatch):
             return render(drawn)
 
         monkeypatch.setattr(ledger._drawer, "render", fail)
-        with pytest.raises(Exception, match="nothing can be written"):
+        with pytest.raises(Exception, match="written"):
             ledger.decide_many([(person(number), terms) for number in (1, 2)])
         monkeypatch.setattr(ledger._drawer, "render", render)
         answers = ledger.decide_many([(person(number), terms) for number in range(1, 9)])

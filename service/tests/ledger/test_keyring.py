@@ -103,7 +103,7 @@ def test_the_root_is_rotated_without_rewriting_the_ledger(where, tmp_path):
     with opened(where, clock) as ledger:
         policy = published(ledger)
         before = [answer.drawn.u for answer in decided(ledger, policy, range(30))]
-        with pytest.raises(Invalid, match="no newer root"):
+        with pytest.raises(Invalid, match="newer"):
             ledger.rotate_root("operator")
     KEYRING.with_new_root().save(tmp_path / "keyring.json")
 

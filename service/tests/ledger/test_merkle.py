@@ -70,7 +70,7 @@ def test_nodes_are_kept_once_and_a_forged_one_is_noticed(ledger, policy, path):
         assert connection.execute("SELECT count(*) FROM tree").fetchone() == (1,)
         connection.execute("UPDATE tree SET hash = zeroblob(32)")
     connection.close()
-    with pytest.raises(Damaged, match="not kept by the holder"):
+    with pytest.raises(Damaged, match="holder"):
         tree.signed_root()
 
 

@@ -43,7 +43,7 @@ def test_each_is_stored_once_and_found_by_whatever_refers_to_it(where):
         assert ledger.models(referring(name)) == {name: model}
         assert ledger.models({"a": [referring(name), referring(other)]}) == both
         assert ledger.models(coin(0.5)) == {}
-        with pytest.raises(Damaged, match="is not in the ledger"):
+        with pytest.raises(Damaged, match="0" * 64):
             ledger.models(referring("0" * 64))
         assert verify(ledger).ok
 
@@ -51,9 +51,9 @@ def test_each_is_stored_once_and_found_by_whatever_refers_to_it(where):
 def test_a_model_under_another_name_is_refused_before_anything_is_written(ledger):
     name, model = stored()
     before = ledger.head()
-    with pytest.raises(Invalid, match="its bytes have the hash"):
+    with pytest.raises(Invalid, match="hash"):
         publish(ledger, name, {name: model | {"data": stored(b"x")[1]["data"]}})
-    with pytest.raises(Invalid, match="its bytes have the hash"):
+    with pytest.raises(Invalid, match="hash"):
         publish(ledger, name, {name: {"format": "skops", "data": "no base64!"}})
     assert ledger.head() == before
 
@@ -93,5 +93,5 @@ def test_other_bytes_under_the_same_name_are_found(path, tmp_path):
     with opened(path) as ledger:
         told = [problem.what for problem in verify(ledger).problems]
         assert "the model's name is not the hash of its bytes" in told
-        with pytest.raises(Damaged, match="its bytes have another hash"):
+        with pytest.raises(Damaged, match="another hash"):
             ledger.models(referring(name))

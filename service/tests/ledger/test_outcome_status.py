@@ -400,7 +400,7 @@ def test_a_settlement_before_its_dispute_is_refused(ledger, policy):
     for reports in ([], [Label(1)]):
         for report in reports:
             ledger.report(yes, report)
-        with pytest.raises(Conflict, match="nothing to settle"):
+        with pytest.raises(Conflict, match="settle"):
             ledger.report(yes, Settlement(1, "judge"))
     both = ledger.report_many([(yes, Label(-1)), (yes, Settlement(1, "judge"))])
     assert [one.result for one in both] == ["disputed", "recorded"]

@@ -290,17 +290,17 @@ def test_a_database_that_refuses_is_a_clear_error(granted, tmp_path):
     owner, url, _ = granted
     away = "postgresql://evenhand:s3cret@127.0.0.1:1/evenhand"
     for call in (could_change, lambda url: grant(url, "somebody"), lambda url: load(url, tmp_path)):
-        with pytest.raises(LedgerUnavailable, match="is away or lets nobody in") as refused:
+        with pytest.raises(LedgerUnavailable, match="away") as refused:
             call(away)
         assert "s3cret" not in str(refused.value)
-    with pytest.raises(LedgerUnavailable, match="does not exist"):
+    with pytest.raises(LedgerUnavailable, match="exist"):
         could_change(f"{owner}_nowhere")
     with pytest.raises(Invalid, match="refuses"):
         grant(url, url.split("//")[1].split("@")[0])  # the role is no owner
     for port in ("abc", "99999", "0", "-1"):
-        with pytest.raises(Invalid, match="no number from 1 to 65535"):
+        with pytest.raises(Invalid, match="65535"):
             could_change(f"postgresql://ann:s3cret@host:{port}/db")
-    with pytest.raises(Damaged, match="pg_dump failed"):
+    with pytest.raises(Damaged, match="pg_dump"):
         dump(away, tmp_path / "dump")
     assert not (tmp_path / "dump").exists()
 

@@ -57,7 +57,7 @@ def environment():
 
 
 def lived(ledger, environment, people):
-    """The service's life: the learner's policy decides, the ledger draws, labels come, epochs
+    """A run of the service: the learner's policy decides, the ledger draws, labels come, epochs
     close.
     """
     learner, generator, done, closings = learner_of(environment), np.random.default_rng(5), 0, []

@@ -1,7 +1,7 @@
 """Bets are fixed before coins, through the trainer and over HTTP: two epochs close at once, after
 people of closed epochs were erased by whoever knew all coins and labels.
 
-Each life is played twice, with the same people and coins, once with the erasures; what is certified
+Each run is played twice, with the same people and coins, once with the erasures; what is certified
 of the rule must be equal to the last bit. Nothing here can fail by chance. A trainer that fits the
 bets when it closes (the mutant) follows the erasures.
 """
@@ -67,12 +67,12 @@ def certified(seed, *, erase, trainer=Trainer):
 
 
 def bets_before_coins(quick):
-    lives = 1 if quick else 40
-    target = f"0 of {lives} certificates moved by erasures, two epochs in one closing"
+    runs = 1 if quick else 40
+    target = f"0 of {runs} certificates moved by erasures, two epochs in one closing"
     moved, erased, epochs, informative = {}, [], [], []
     for trainer in (Trainer, Refits):
         found = 0
-        for seed in range(lives if trainer is Trainer else min(lives, 5)):
+        for seed in range(runs if trainer is Trainer else min(runs, 5)):
             plain, _, _ = certified(seed, erase=False, trainer=trainer)
             after, gone, closed = certified(seed, erase=True, trainer=trainer)
             found += not np.array_equal(plain, after)
@@ -81,11 +81,11 @@ def bets_before_coins(quick):
             epochs.append(closed)
         moved[trainer] = found
     figure = (
-        f"{moved[Trainer]} of {lives} moved, {min(erased)} to {max(erased)} people erased, "
+        f"{moved[Trainer]} of {runs} moved, {min(erased)} to {max(erased)} people erased, "
         f"{min(epochs)} epochs closed at once; a mutant (refits): {moved[Refits]} of "
-        f"{min(lives, 5)}"
+        f"{min(runs, 5)}"
     )
-    held = moved[Trainer] == 0 and moved[Refits] == min(lives, 5) and min(epochs) >= 2
+    held = moved[Trainer] == 0 and moved[Refits] == min(runs, 5) and min(epochs) >= 2
     # Where nobody was erased, or the certificate says nothing, nothing could be moved.
     powerful = np.mean(np.array(erased) > 0) >= 0.9 and np.mean(informative) >= 0.9
     return target, figure, held and bool(powerful) and np.mean(erased) > 20

@@ -662,7 +662,7 @@ class Arena:
         await asyncio.to_thread(self.server.empty)
 
     async def clock_ahead(self, who):
-        """One replica lives 400 days ahead for a while."""
+        """The clock of one replica is 400 days ahead for a while."""
         replica = self.replicas[who]
         for under in (["faketime", "-f", "+400d"], []):
             replica.kill()

@@ -1,4 +1,4 @@
-"""What comes in through the door: junk, monsters, attacks; and what must not go out through the
+"""What arrives at the entry points: junk, huge bodies, attacks; and what must not leave through the
 logs.
 """
 

@@ -19,7 +19,7 @@ from evenhand_service.settings import load_settings
 
 CLIENTS = 16
 MOST = 200
-"""Keys that are answered in a life before the kill, at most."""
+"""Keys that are answered in a run before the kill, at most."""
 
 
 def reopened(place):
@@ -32,13 +32,13 @@ def reopened(place):
 # over HTTP
 
 
-async def _life(process, life, chosen, acknowledged):
-    """(answers of this life, wrong ones): first what the life before was told, then new and old
+async def _run_until_killed(process, run, chosen, acknowledged):
+    """(answers of this run, wrong ones): first what the run before was answered, then new and old
     keys at once, until the kill. It comes when so many keys have been answered, and a few turns of
     the event loop later, so that the requests on the way are in any state."""
     fresh, wrong, awaited, enough = {}, 0, chosen.randint(1, MOST), asyncio.Event()
     old = list(acknowledged)
-    checked = [key for key in old if key.startswith(f"{life - 1}-")] + chosen.sample(
+    checked = [key for key in old if key.startswith(f"{run - 1}-")] + chosen.sample(
         old, min(len(old), 20)
     )
 
@@ -65,7 +65,7 @@ async def _life(process, life, chosen, acknowledged):
     async def load(number):
         client, i = process.client(), 0
         while await ask(
-            client, chosen.choice(old) if old and i % 10 == 9 else f"{life}-{number}-{i}"
+            client, chosen.choice(old) if old and i % 10 == 9 else f"{run}-{number}-{i}"
         ):
             i += 1
         enough.set()  # the service has gone by itself
@@ -80,13 +80,13 @@ async def _life(process, life, chosen, acknowledged):
     return fresh, wrong
 
 
-def lives(kind, number, seed=1):
+def killed_runs(kind, number, seed=1):
     """Acknowledged, wrong, stored and doubled over `number` kills."""
     chosen, process = random.Random(seed), Process(folder(), kind)
     acknowledged, wrong = {}, 0
-    for life in range(number):
+    for run in range(number):
         process.start()
-        fresh, bad = asyncio.run(_life(process, life, chosen, acknowledged))
+        fresh, bad = asyncio.run(_run_until_killed(process, run, chosen, acknowledged))
         acknowledged, wrong = acknowledged | fresh, wrong + bad
     with reopened(process.folder) as ledger:
         wrong += sum(_stored(ledger, key) != body for key, body in acknowledged.items())
@@ -130,8 +130,11 @@ def at_the_ledger(kills, *options):
 
 
 def kill_nine(quick):
-    over_http, at_ledger = lives("real", 4 if quick else 100), at_the_ledger(5 if quick else 1000)
-    mutants = [lives("mutant", 2, seed)["wrong"] for seed in range(1 if quick else 3)]
+    over_http, at_ledger = (
+        killed_runs("real", 4 if quick else 100),
+        at_the_ledger(5 if quick else 1000),
+    )
+    mutants = [killed_runs("mutant", 2, seed)["wrong"] for seed in range(1 if quick else 3)]
     hasty = at_the_ledger(3 if quick else 30, "--mutant")["lost"]
     lost = at_ledger["lost"] + at_ledger["changed"] + at_ledger["double"]
     figure = (

@@ -226,7 +226,9 @@ def moved_marks(quick, url, kind):
         thrown, hidden, opened = asyncio.run(_hidden(replicas, url))
         with ledger_of(replicas, url) as ledger:
             sound = verify(ledger, deep=True).ok
-    figure = f"{hidden} of {thrown} switches hidden, a revoked key opened {opened} of 2 doors"
+    figure = (
+        f"{hidden} of {thrown} switches hidden, a revoked key opened {opened} of 2 entry points"
+    )
     return target, figure, (thrown, hidden, opened) == (4, 0, 0) and sound
 
 

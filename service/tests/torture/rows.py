@@ -10,7 +10,6 @@ from service.tests.torture.bets import bets_before_coins
 from service.tests.torture.chaos import chaos
 from service.tests.torture.counts import hard_counts
 from service.tests.torture.disk import no_disk
-from service.tests.torture.doors import attackers, canaries, fuzz, monsters
 from service.tests.torture.edge import (
     and_mutant,
     flood_of_plans,
@@ -22,6 +21,7 @@ from service.tests.torture.edge import (
     slow_bodies,
     strange_messages,
 )
+from service.tests.torture.entry_points import attackers, canaries, fuzz, monsters
 from service.tests.torture.forgeries import doctored_packs, exchanged_people
 from service.tests.torture.identity import (
     identical_requests,

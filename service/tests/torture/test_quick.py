@@ -8,7 +8,7 @@ import tempfile
 import pytest
 from service.tests.torture import __main__ as table
 from service.tests.torture import rows
-from service.tests.torture.doors import attackers
+from service.tests.torture.entry_points import attackers
 from service.tests.torture.million import draws
 from service.tests.torture.rows import ROWS, Row
 

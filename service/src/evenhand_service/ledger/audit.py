@@ -187,8 +187,7 @@ class _Checks:
         self.problems.append(Problem(seq, what))
 
     def row(self, seq: int, kind: str, row: Stored) -> None:
-        """A row of the chain: its place, its hash, its columns, then the requirements of its kind.
-        """
+        """A row of the chain: place, hash, columns, then the requirements of its kind."""
         self.rows += 1
         at = row[1]
         text = row[-2]
