@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 import evenhand as eh
-from evenhand.planning.plan import SURE
+from evenhand.planning.launch_plan import SURE
 from evenhand.planning.population import from_numbers
 from evenhand.simulation.record import constant_costs, learned_weight
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenhand.planning import LaunchPlan
-    from evenhand.planning.plan import Milestone
+    from evenhand.planning.launch_plan import Milestone
 
 DEFAULT_PEOPLE = 100_000
 COLOURS = {
@@ -295,7 +295,7 @@ def pairs(text: str, option: str) -> dict[str, float]:
 
 def show_plan(out: "Console", plan: "LaunchPlan") -> None:
     """The verdict first, then the figures behind it."""
-    from evenhand.planning.plan import ASSUMPTIONS
+    from evenhand.planning.launch_plan import ASSUMPTIONS
 
     show_lines(out, [plan.verdict], style=f"bold {COLOURS[plan.answer]}")
     show_lines(out, plan.advice)

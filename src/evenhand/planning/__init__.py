@@ -3,7 +3,7 @@ before anybody is decided about.
 """
 
 from evenhand.planning.launch import plan, plan_from_sample
-from evenhand.planning.plan import Course, Curve, LaunchPlan, Milestone, Spread
+from evenhand.planning.launch_plan import Course, Curve, LaunchPlan, Milestone, Spread
 from evenhand.planning.population import Incumbent
 
 __all__ = [

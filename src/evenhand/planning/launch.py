@@ -29,7 +29,7 @@ from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.rates import Rate, as_rates, require_certifiable
 from evenhand.hypotheses import ScoreThresholds
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
-from evenhand.planning.plan import (
+from evenhand.planning.launch_plan import (
     Answer,
     Course,
     Curve,

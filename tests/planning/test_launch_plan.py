@@ -10,7 +10,7 @@ import pytest
 from tests.planning.launches import EASY
 
 import evenhand as eh
-from evenhand.planning.plan import Milestone, Spread, answer_of, chance_of_saving
+from evenhand.planning.launch_plan import Milestone, Spread, answer_of, chance_of_saving
 
 
 def test_it_is_a_frozen_record_and_plain_json(easy):
