@@ -52,7 +52,7 @@ test-newest: $(VENV)/.installed-test  ## the same with the newest versions that 
 package: $(VENV)/.installed-test  ## build dist/ and try it: the sdist with its own tests, the wheel in empty environments
 	$(BIN)/python scripts/check_package.py
 
-claims: $(VENV)/.installed-test  ## measure the theorems of the paper (full tier, takes longer)
+claims: $(VENV)/.installed-test  ## measure every claim at full size (about two hours of CPU; EVENHAND_CONTINUE=1 goes on where a run was cut short)
 	$(BIN)/pytest -m claims -s
 
 claims-tables: $(VENV)/.installed-test  ## the guarantee under every rate on real tables, and what it costs (within an hour)

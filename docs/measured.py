@@ -38,8 +38,9 @@ def as_markdown(kind: str) -> str:
     where = kept["where"]
     rows = sorted(kept["rows"], key=lambda row: row["holds"])
     missed = sum(not row["holds"] for row in rows)
+    commits = sorted({row.get("commit", where["commit"]) for row in rows})
     lines = [
-        f"`make {kind}`, {kept['ended'][:10]}, commit {where['commit']}: {len(rows)} rows, "
+        f"`make {kind}`, {kept['ended'][:10]}, commit {' and '.join(commits)}: {len(rows)} rows, "
         f"{missed} of them miss their target. {where['processor']}, {where['cores']} cores, "
         f"{where['memory_gb']} GB, {where['system']}, Python {where['python']}. {kept['note']}",
         "",

@@ -2,7 +2,8 @@
 
 `make claims`, `make claims-tables`, `make bench` and `make torture` each write <name>-results.json
 through `Results`. A run that was cut short, or that was asked for a part of its rows, says so in
-the file ("whole" is false), and `docs/measured.py` does not put it in the place of a whole one.
+the file ("whole" is false), and `docs/measured.py` does not put it in the place of a whole one. A
+run that was cut short can be continued: each row has the commit at which it was measured.
 """
 
 import json
@@ -24,21 +25,35 @@ ROOT = Path(__file__).parent.parent
 class Results:
     """The rows so far, in a file that is whole JSON at any time.
 
-    path: where they are written. whole: whether all rows of the run were asked for. details: what
-    else belongs to the run as a whole.
+    path: where they are written. whole: whether all rows of the run were asked for. go_on: whether
+    to continue the run in the file, whose finished parts are not measured again. details: what else
+    belongs to the run as a whole.
     """
 
-    def __init__(self, path: Path, *, whole: bool, **details: object) -> None:
+    def __init__(self, path: Path, *, whole: bool, go_on: bool = False, **details: object) -> None:
         self.path = path
         self.asked_for_all = whole
         self.details = details
         self.began = now()
         self.where = where()
         self.rows: list[dict[str, Any]] = []
+        self.parts: list[str] = []
+        if go_on and path.exists():
+            self._take_over(json.loads(path.read_text(encoding="utf-8")))
+
+    def _take_over(self, earlier: dict[str, Any]) -> None:
+        """The finished parts of a run that was cut short, and their rows."""
+        self.began = earlier["began"]
+        self.parts = list(earlier["parts"])
+        self.rows = [row for row in earlier["rows"] if row["part"] in self.parts]
+
+    def part_is_done(self, part: str) -> None:
+        """No more rows come of this part of the run, which has ended, well or not."""
+        self.parts.append(part)
 
     def add(self, row: dict[str, Any]) -> None:
         """One more row: row (its name), target, figure, holds, and whatever else there is."""
-        self.rows.append(row)
+        self.rows.append({**row, "commit": self.where["commit"]})
         self.write(whole=False)
 
     def finish(self) -> None:
@@ -53,6 +68,7 @@ class Results:
             "ended": now(),
             "where": self.where,
             **self.details,
+            "parts": self.parts,
             "rows": self.rows,
         }
         part = self.path.with_suffix(".part")

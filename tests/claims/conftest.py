@@ -4,7 +4,7 @@ soon as it is measured: each of its two commands to its own.
 
 import os
 import textwrap
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,9 @@ class Claims:
     ) -> None:
         row = Row(claim, target, figure, bool(holds), same_exploration, raw)
         self.rows.append(row)
-        self.results.add({**asdict(row), "test": os.environ.get("PYTEST_CURRENT_TEST", "")})
+        self.results.add(
+            {**asdict(row), "part": os.environ["PYTEST_CURRENT_TEST"].rsplit(" (", 1)[0]}
+        )
 
 
 TABLE = pytest.StashKey[Claims]()
@@ -59,7 +61,25 @@ def pytest_configure(config):
     chosen = config.getoption("keyword") or config.args_source is config.ArgsSource.ARGS
     whole = marker in FILES and not chosen
     path = Path(config.rootpath, FILES.get(marker, FILES["claims"]))
-    config.stash[TABLE] = Claims(Results(path, whole=whole))
+    go_on = "EVENHAND_CONTINUE" in os.environ
+    results = Results(path, whole=whole, go_on=go_on)
+    earlier = [Row(**{one.name: row[one.name] for one in fields(Row)}) for row in results.rows]
+    config.stash[TABLE] = Claims(results, earlier)
+
+
+def pytest_collection_modifyitems(config, items):
+    """A run that is continued leaves out what has been measured."""
+    done = config.stash[TABLE].results.parts
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])
+    items[:] = [item for item in items if item.nodeid not in done]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "call" and "claims" in item.fixturenames:
+        item.config.stash[TABLE].results.part_is_done(item.nodeid)
+    return report
 
 
 @pytest.fixture
