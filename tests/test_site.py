@@ -4,6 +4,7 @@ every page is reached.
 
 import importlib
 import importlib.util
+import json
 import re
 import shutil
 from pathlib import Path
@@ -141,6 +142,24 @@ def test_results_are_written_as_they_come_and_kept_if_they_are_whole(tmp_path, m
     part.finish()
     with pytest.raises(SystemExit, match="whole"):
         module.keep("bench", run)
+
+
+def test_a_run_that_was_cut_short_is_continued_with_the_rows_of_its_finished_parts(tmp_path):
+    run = tmp_path / "run.json"
+    first = Results(run, whole=True)
+    first.add({"row": "one", "part": "a"})
+    first.part_is_done("a")
+    first.add({"row": "two, half measured", "part": "b"})
+    second = Results(run, whole=True, go_on=True)
+    assert second.parts == ["a"]
+    second.add({"row": "two", "part": "b"})
+    second.part_is_done("b")
+    second.finish()
+    found = json.loads(run.read_text())
+    assert [row["row"] for row in found["rows"]] == ["one", "two"]
+    assert found["whole"]
+    assert all(row["commit"] for row in found["rows"])
+    assert Results(run, whole=True).rows == []
 
 
 def test_what_stands_indented_in_a_docstring_is_shown_as_it_is():
