@@ -23,6 +23,7 @@ from evenhand.words import CostSensitiveProblem, LabelledSample, Prices
 if TYPE_CHECKING:
     from evenhand.classifier import FairClassifier
     from evenhand.evaluation import impact, measure
+    from evenhand.table_alternatives import alternatives
     from evenhand.table_certificate import certify
     from evenhand.tables import read_table
 
@@ -51,6 +52,7 @@ __all__ = [
     "Stumps",
     "TwoPhaseLearner",
     "__version__",
+    "alternatives",
     "certify",
     "environments",
     "impact",
@@ -65,6 +67,7 @@ __all__ = [
 
 _LATER = {
     "FairClassifier": "evenhand.classifier",
+    "alternatives": "evenhand.table_alternatives",
     "certify": "evenhand.table_certificate",
     "impact": "evenhand.evaluation",
     "measure": "evenhand.evaluation",
