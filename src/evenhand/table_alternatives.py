@@ -206,8 +206,8 @@ class Alternatives(Shown, Brief):
             )
         if self.exclusion is None:
             return (
-                f"Open: no alternative is shown to be better. The search among "
-                f"{self.class_name} is no proof that there is none."
+                f"Open: no alternative is shown to be better, and a search among {self.class_name} "
+                "is no proof that there is none."
             )
         least = self.exclusion.at_extra_cost
         shown = (
@@ -220,6 +220,11 @@ class Alternatives(Shown, Brief):
             return (
                 f"None, {sure}: {shown}; none makes the incumbent's gap smaller by more than "
                 f"{self.exclusion.possible_improvement:.3f}."
+            )
+        if least == 0:
+            return (
+                f"Open: no alternative is shown to be better, and no gap is excluded for mixtures "
+                f"of {self.class_name} that cost {more} the incumbent."
             )
         return (
             f"Open: no alternative is shown to be better. Proved, {sure}: {shown}; gaps between "
@@ -612,8 +617,10 @@ def _name(rules: HypothesisClass) -> str:
         "Stumps": "single cuts of a column",
         "ScoreThresholds": "thresholds of the score",
         "FiniteClass": "the listed rules",
+        "Linear": "linear rules",
+        "Estimator": "fitted models",
     }
-    return words.get(named, named)
+    return words.get(named, f"rules of {named}")
 
 
 def _notes(

@@ -73,6 +73,7 @@ COMMON = {
     "demo": (JSON,),
     "solve": (JSON, TABLE, FILE, PROBLEM),
     "frontier": (JSON, TABLE, FILE, PROBLEM),
+    "alternatives": (JSON, TABLE, FILE),
     "plan": (JSON, TABLE, FILE, CAPACITY),
     "study": (JSON, TABLE, FILE, CAPACITY),
     "data": (JSON, TABLE, FILE),

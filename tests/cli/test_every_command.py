@@ -17,6 +17,7 @@ CALLS = {
     "demo": ("demo", "--seeds", "0"),
     "solve": ("solve", "l.csv", *LENDING, "--holdout", "0.3"),
     "frontier": ("frontier", "l.csv", *LENDING, "--limits", "0,0.1"),
+    "alternatives": ("alternatives", "l.csv", *LENDING, "--incumbent", "credit_score>=600"),
     "simulate": ("simulate", "--learner", "fair-on-gathered", *PLAYED),
     "compare": ("compare", "--learner", "accept-all", *PLAYED, "--seeds", "2", "--jobs", "1"),
     "plan": (
@@ -105,7 +106,12 @@ EXTRAS = {
     "compare": ("matplotlib", "jinja2"),
     "study": ("matplotlib", "jinja2", "pyarrow"),
 }
-FIGURES = {"simulate": "--figure", "evaluate": "--figure", "plan": "--out"}
+FIGURES = {
+    "alternatives": "--figure",
+    "simulate": "--figure",
+    "evaluate": "--figure",
+    "plan": "--out",
+}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "evenhand.cli.demo",
     "solve": "evenhand.cli.solve",
     "certify": "evenhand.cli.certify",
+    "alternatives": "evenhand.cli.alternatives",
     "frontier": "evenhand.cli.frontier",
     "simulate": "evenhand.cli.simulate",
     "compare": "evenhand.cli.compare",
@@ -117,6 +118,8 @@ def main() -> None:
       test      a policy of `solve` on new people whose outcomes are all known
       certify   the same, with a certificate and a policy that keeps the limit
       evaluate  what another policy would have cost, from a log with probabilities
+
+    To ask whether another rule would be fairer at no more cost: evenhand alternatives
 
     Each command explains itself with an example: evenhand COMMAND --help
     """
