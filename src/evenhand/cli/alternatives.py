@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 import numpy as np
@@ -29,6 +29,8 @@ from evenhand.tables import DECISION, Frame, Note, number, prepare, two_values
 from evenhand.words import FloatArray, Prices
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from evenhand.table_alternatives import Alternatives
 
 STYLES = {"found": "green", "none": "bold", "open": "yellow"}
@@ -183,7 +185,8 @@ def command(
     if figure is not None:
         from evenhand.report import save_figure
 
-        save_figure(found.plot().figure, figure)
+        axes = found.plot()
+        save_figure(cast("Figure", axes.figure), figure)
     figures = {
         **found.to_json(),
         "table": task.source,
@@ -356,8 +359,8 @@ def _show(found: "Alternatives", names: list[str]) -> None:
         screen.print(show.heading(f"\nProved for all mixtures of {found.class_name}"))
         show.show_lines(screen, [f"  {line}" for line in found.exclusion.lines()])
     show.show_lines(screen, ["", *wrap(found.meaning, 79)])
-    for one in found.assumptions:
-        show.show_lines(screen, wrap(f"- {one}", 79, subsequent_indent="  "))
+    for assumed in found.assumptions:
+        show.show_lines(screen, wrap(f"- {assumed}", 79, subsequent_indent="  "))
 
 
 def _signed(value: float) -> str:
