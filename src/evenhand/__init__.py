@@ -17,6 +17,7 @@ from evenhand.fairness.certificate import Certificate
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner, load
 from evenhand.planning import plan
+from evenhand.policies import explain
 from evenhand.simulation import simulate
 from evenhand.words import CostSensitiveProblem, LabelledSample, Prices
 
@@ -55,6 +56,7 @@ __all__ = [
     "alternatives",
     "certify",
     "environments",
+    "explain",
     "impact",
     "load",
     "measure",
