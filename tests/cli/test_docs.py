@@ -78,6 +78,7 @@ COMMON = {
     "study": (JSON, TABLE, FILE, CAPACITY),
     "data": (JSON, TABLE, FILE),
     "apply": (JSON, FILE),
+    "explain": (JSON, FILE),
     "certify": (JSON, FILE, GATE),
     "test": (JSON, FILE, GATE),
     "measure": (JSON, FILE, GATE),

@@ -32,6 +32,7 @@ CALLS = {
         *("--seeds", "1", "--jobs", "1"),
     ),
     "apply": ("apply", "p.json", "new.csv"),
+    "explain": ("explain", "p.json", "new.csv", "--row", "3"),
     "measure": (
         *("measure", "d.csv", "--decision", "approved", "--accepted", "yes", "--group", "sex"),
     ),
@@ -108,6 +109,7 @@ EXTRAS = {
 }
 FIGURES = {
     "alternatives": "--figure",
+    "explain": "--figure",
     "simulate": "--figure",
     "evaluate": "--figure",
     "plan": "--out",

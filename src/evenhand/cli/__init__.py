@@ -26,6 +26,7 @@ COMMANDS = {
     "data": "evenhand.cli.data",
     "study": "evenhand.cli.study",
     "apply": "evenhand.cli.apply",
+    "explain": "evenhand.cli.explain",
     "measure": "evenhand.cli.measure",
     "impact": "evenhand.cli.impact",
     "test": "evenhand.cli.apply:test",

@@ -374,7 +374,7 @@ class Explanation(Shown, Brief):
             colour = LIMIT if one.share < 0 else INK
             axes.barh([place], [one.share], color=colour, height=0.6)
             axes.annotate(
-                f"{one.share:+.3f}",
+                f"{one.share:+.2g}",
                 (one.share, place),
                 xytext=(3 if one.share > 0 else -3, 0),
                 textcoords="offset points",
