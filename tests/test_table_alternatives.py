@@ -14,8 +14,9 @@ from sklearn.tree import DecisionTreeClassifier
 import evenhand as eh
 from evenhand import table_alternatives as module
 from evenhand.errors import CannotEstimateRate, InvalidInput
-from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.hypotheses.thresholds import Threshold
+from evenhand.policies import Mixture
 from evenhand.table_alternatives import alternatives
 
 
@@ -186,7 +187,7 @@ def test_a_better_rule_is_found_and_the_record_says_so():
     assert "Assumed" in text
     document = json.loads(json.dumps(found.to_json()))
     assert document["verdict"] == "found"
-    assert eh.policy_from_json(document["alternatives"][0]["policy"]) == found.best.policy
+    assert policy_from_json(document["alternatives"][0]["policy"]) == found.best.policy
     frame = found.to_frame()
     assert frame["rule"][0] == "incumbent"
     assert frame["better"][1]
@@ -217,11 +218,11 @@ def test_one_column_alone_has_no_better_rule_and_the_class_is_bounded():
 
 def test_an_incumbent_is_a_policy_or_its_decisions():
     people, decided = loans(2500)
-    rule = eh.Mixture((Threshold(0, 1.25, 2),), (1.0,))
+    rule = Mixture((Threshold(0, 1.25, 2),), (1.0,))
     by_policy = alternatives(eh.Stumps(), people, rule)
     by_decisions = alternatives(eh.Stumps(), people, decided.astype(int).tolist())
     assert by_policy.to_json() == by_decisions.to_json()
-    coin = eh.Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
+    coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
     tossed = alternatives(eh.Stumps(), people, coin)
     assert tossed.incumbent_cost == pytest.approx(0.5)
     assert tossed.incumbent_gap < 0.1

@@ -285,8 +285,8 @@ class Alternatives(Shown, Brief):
         Returns
         -------
         dict
-            The fields; the policies as `evenhand.policy_from_json` reads them, null where a policy
-            has no such form.
+            The fields; the policies as `evenhand.hypotheses.policy_from_json` reads them, null
+            where a policy has no such form.
         """
         excluded = self.exclusion
         return {

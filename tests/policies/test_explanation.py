@@ -17,6 +17,7 @@ from evenhand.policies.explanation import (
     number_columns,
     schema_columns,
 )
+from evenhand.schema import Column, Schema
 from evenhand.tables.column import Notation
 from evenhand.tables.frame import RecipeColumn
 from evenhand.tables.recipe import source_columns
@@ -257,12 +258,12 @@ def test_the_record_can_be_looked_at():
 
 
 def test_people_in_frames_are_explained_by_the_names_of_their_columns():
-    schema = eh.Schema(
+    schema = Schema(
         (
-            eh.Column("score", "number"),
-            eh.Column("housing", "category", ("own", "rent")),
-            eh.Column("insured", "boolean"),
-            eh.Column("note", "text"),
+            Column("score", "number"),
+            Column("housing", "category", ("own", "rent")),
+            Column("insured", "boolean"),
+            Column("note", "text"),
         )
     )
     own = Called(lambda rows, group: (rows[:, 0] >= 600) & (rows[:, 1] == 0))
