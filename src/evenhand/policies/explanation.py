@@ -3,7 +3,7 @@
 One function for the library, the command line and the service. The shares are exact Shapley values
 of the acceptance probability over *source* columns, against people who are named (`reasons`): a
 category that takes several 0/1 columns is one column. Decisions of a mixture are drawn, so a change
-is told with the probability before and after, never as a promise.
+comes with the probability before and after, and promises no acceptance.
 
 The group is no column. Where a policy may look at it, it stays as it is for the person and for
 those they are compared with.
@@ -785,7 +785,7 @@ def change_words(
     now, then : sequence
         Their values, and the new ones.
     verb : {"is", "was"}
-        Whether the person's values are told as they are or as they were.
+        Tense of the person's present values.
 
     Returns
     -------
