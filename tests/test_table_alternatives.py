@@ -214,6 +214,9 @@ def test_one_column_alone_has_no_better_rule_and_the_class_is_bounded():
     assert dear.exclusion.at_extra_cost == 1.0
     assert dear.verdict == "none"
     assert "no mixture of thresholds" in dear.sentence
+    assert -0.3 < dear.exclusion.least_cost < 0
+    assert f"none costs less than {dear.exclusion.least_cost:+.4f}" in dear.describe()
+    assert dear.plot() is not None
 
 
 def test_an_incumbent_is_a_policy_or_its_decisions():

@@ -354,9 +354,10 @@ class Alternatives(Shown, Brief):
         if self.exclusion is not None:
             # Left of and below the curve nothing is reachable: costs rise along it as gaps fall.
             # Below its lower end no mixture is, whatever its gap.
-            start = self.exclusion.extra_cost[0]
-            extra = np.concatenate([[min(bottom, start), start], self.exclusion.extra_cost])
-            least = np.concatenate([[1.0, 1.0], self.exclusion.least_gap])
+            start = self.exclusion.least_cost
+            reached = self.exclusion.extra_cost >= start
+            extra = np.append([min(bottom, start), start], self.exclusion.extra_cost[reached])
+            least = np.append([1.0, 1.0], self.exclusion.least_gap[reached])
             axes.fill_betweenx(extra, 0.0, least, color="#eceef0", linewidth=0)
             axes.plot(least, extra, color=MUTED_INK, linewidth=1)
             shown = (extra >= bottom) & (extra <= top) & (least > 0.02 * right)

@@ -61,6 +61,8 @@ class Exclusion(Brief):
     extra_cost, least_gap : array, shape (points,)
         Every mixture that costs at most so much more than the incumbent has a largest gap of at
         least so much; 1 where no mixture costs so little.
+    least_cost : float
+        No mixture costs less, beside the incumbent.
     at_extra_cost : float
         The least gap at the extra cost that was asked for.
     multipliers : dict
@@ -74,6 +76,7 @@ class Exclusion(Brief):
 
     extra_cost: FloatArray
     least_gap: FloatArray
+    least_cost: float
     at_extra_cost: float
     multipliers: dict[str, float]
     incumbent_at_most: float
@@ -97,7 +100,7 @@ class Exclusion(Brief):
         list of str
             One line for each point.
         """
-        lines = [f"none costs less than {self.extra_cost[0]:+.4f} beside the incumbent"]
+        lines = [f"none costs less than {self.least_cost:+.4f} beside the incumbent"]
         telling = np.flatnonzero((self.least_gap > 0) & (self.least_gap < 1))
         if not len(telling):
             return [*lines, "no gap is excluded: more people, or fewer rules, would say more"]
@@ -175,6 +178,7 @@ def exclude(
     return Exclusion(
         extra_cost=grid,
         least_gap=np.array([least_gap(cost_low, low, high, float(y))[0] for y in grid]),
+        least_cost=start,
         at_extra_cost=at,
         multipliers=multipliers,
         incumbent_at_most=at_most,
