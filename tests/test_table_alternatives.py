@@ -220,7 +220,7 @@ def test_one_column_alone_has_no_better_rule_and_the_class_is_bounded():
 
 
 def test_an_incumbent_is_a_policy_or_its_decisions():
-    people, decided = loans(2500)
+    people, decided = loans(900)
     rule = Mixture((Threshold(0, 1.25, 2),), (1.0,))
     by_policy = alternatives(eh.Stumps(), people, rule)
     by_decisions = alternatives(eh.Stumps(), people, decided.astype(int).tolist())
