@@ -9,7 +9,7 @@ from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.fairness.certificate import Certificate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
-from evenhand.table_certificate import TableCertification, _split, certify
+from evenhand.table_certificate import TableCertification, certify
 
 
 class World:
@@ -151,14 +151,6 @@ def test_counted_rows_are_people():
     weights = eh.LabelledSample(people.features, people.group, people.label, count / 3)
     with pytest.raises(InvalidInput, match="weights"):
         certify(eh.Stumps(), weights, 0.3)
-
-
-def test_the_coin_of_the_split_is_not_the_stream_of_the_data():
-    """A table simulated with default_rng(0) was split by its own first column."""
-    feature = np.random.default_rng(0).random(2000)
-    first = _split(2000, 1 / 3, 0)
-    assert first.sum() == 666
-    assert abs(feature[first].mean() - feature[~first].mean()) < 0.06
 
 
 @pytest.mark.parametrize(

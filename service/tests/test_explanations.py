@@ -9,7 +9,7 @@ from service.tests.simulated_run import run_epochs
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.policies import Mixture
-from evenhand_service.explanations import hyperplanes, learned_from
+from evenhand_service.explanations import learned_from
 from evenhand_service.ledger import Standing
 
 
@@ -34,20 +34,6 @@ def test_an_explanation_names_rules_coin_and_what_would_have_changed_it(bank):
     assert change["acceptance"] > found["coin"]
     assert "the same coin would have accepted" in found["sentence"]
     assert "Chance had a say" in found["sentence"]
-
-
-LINEAR = {"kind": "linear", "weights": [2.0, 0.0, 1.0], "threshold": 5.0}
-TREE = {"kind": "tree", "column": [0, 2, -1], "value": [1.0, 2.0, 3.0]}
-CUT = {"kind": "threshold", "column": 2, "value": 7.0}
-
-
-def test_a_rule_changes_its_answer_at_its_hyperplanes():
-    """Linear rules where w.x crosses the threshold, cuts and trees at their values."""
-    policy = {"parts": [{"hypothesis": rule} for rule in (LINEAR, TREE, CUT)]}
-    weights, right = hyperplanes(policy, 3)
-    assert weights.tolist() == [[2, 0, 1], [1, 0, 0], [0, 0, 1], [0, 0, 1]]
-    assert right.tolist() == [5.0, 1.0, 2.0, 7.0]
-    assert hyperplanes({"kind": "constant", "accept": True}, 2)[0].shape == (0, 2)
 
 
 def decided_by(bank, rules, weights, people):

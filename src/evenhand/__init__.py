@@ -17,12 +17,14 @@ from evenhand.fairness.certificate import Certificate
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner, load
 from evenhand.planning import plan
+from evenhand.policies import explain
 from evenhand.simulation import simulate
 from evenhand.words import CostSensitiveProblem, LabelledSample, Prices
 
 if TYPE_CHECKING:
     from evenhand.classifier import FairClassifier
     from evenhand.evaluation import impact, measure
+    from evenhand.table_alternatives import alternatives
     from evenhand.table_certificate import certify
     from evenhand.tables import read_table
 
@@ -51,8 +53,10 @@ __all__ = [
     "Stumps",
     "TwoPhaseLearner",
     "__version__",
+    "alternatives",
     "certify",
     "environments",
+    "explain",
     "impact",
     "load",
     "measure",
@@ -65,6 +69,7 @@ __all__ = [
 
 _LATER = {
     "FairClassifier": "evenhand.classifier",
+    "alternatives": "evenhand.table_alternatives",
     "certify": "evenhand.table_certificate",
     "impact": "evenhand.evaluation",
     "measure": "evenhand.evaluation",

@@ -28,8 +28,6 @@ table is for certifying.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,23 +49,26 @@ from evenhand.fairness.rates import RATES, RateLike, as_rates, require_certifiab
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.estimator import as_class
 from evenhand.policies import Mixture
-from evenhand.randomness import stream
 from evenhand.shown import Brief, Cell, Shown
+from evenhand.table_parts import (
+    FIT_SHARE,
+    AcceptanceCosts,
+    TablePart,
+    gap_counts,
+    gap_names,
+    gaps_of,
+    split_table,
+)
 from evenhand.words import (
     BoolArray,
-    CostSensitiveProblem,
     FloatArray,
     Group,
-    IntArray,
     LabelledSample,
     Prices,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-FIT_SHARE = 1 / 3
-"""The share of the table that is for fitting."""
 
 LIMITS = (1.0, 0.5, 0.0)
 """Candidates are solutions at these multiples of the limit."""
@@ -369,14 +370,14 @@ def certify(
     people.require_two_groups()
     row = np.repeat(np.arange(len(people)), count)
     groups = people.groups
-    costs = _AcceptanceCosts.of(prices or Prices(), people)
+    costs = AcceptanceCosts.of(prices or Prices(), people)
 
     if isinstance(model, Mixture):
         group_use = model.group_use
     first = np.zeros(len(row), dtype=bool)
     if not isinstance(model, Mixture):
-        first = _split(len(row), fit_share, seed)
-    second = _Part(people, row[~first], costs, group_use)
+        first = split_table(len(row), fit_share, seed)
+    second = TablePart(people, row[~first], costs, group_use)
     ends = _Ends(asked, groups, kept, delta)
     names = ends.names
 
@@ -388,7 +389,7 @@ def certify(
     else:
         candidates, leaning, calls = _candidates(
             as_class(model),
-            _Part(people, row[first], costs, group_use),
+            TablePart(people, row[first], costs, group_use),
             second,
             ends,
             limit,
@@ -456,81 +457,6 @@ def _ceilings(given: Mapping[str, float] | None) -> list[tuple[Rate, float]]:
     return kept
 
 
-def _split(people: int, share: float, seed: int) -> BoolArray:
-    """Who is for fitting: a share of the table, drawn without looking at anything.
-
-    Those left are then independent draws from the population, so that also a rate of all people,
-    whose groups are mixed as they come, is binomial. (A split within each group and outcome would
-    fix the mixture, and the ceilings would rest on nothing.)
-    """
-    # A stream of its own: with default_rng(seed) a table that was simulated with the same seed
-    # would be split by its own features.
-    order = stream(seed, "split of a table").permutation(people)
-    first = np.zeros(people, dtype=bool)
-    first[order[: int(share * people)]] = True
-    return first
-
-
-@dataclass(frozen=True, eq=False)
-class _AcceptanceCosts:
-    """What accepting a row costs more than rejecting it, and what rejecting it costs."""
-
-    accept: FloatArray
-    reject: FloatArray
-
-    @classmethod
-    def of(cls, prices: Prices, people: LabelledSample) -> "_AcceptanceCosts":
-        accept = np.broadcast_to(np.asarray(prices.false_accept, dtype=float), len(people))
-        reject = np.broadcast_to(np.asarray(prices.false_reject, dtype=float), len(people))
-        bad = people.label == -1
-        rejecting = np.where(bad, 0.0, reject)
-        return cls(np.where(bad, accept, 0.0) - rejecting, rejecting)
-
-
-class _Part:
-    """Some of the people of a table, one row each."""
-
-    def __init__(
-        self,
-        people: LabelledSample,
-        rows: IntArray,
-        costs: _AcceptanceCosts,
-        group_use: GroupUse,
-    ) -> None:
-        self.decides = group_use == "decide"
-        self.rows = rows
-        self.people = people
-        self.group = people.group[rows]
-        self.label = people.label[rows]
-        self.accept_cost = costs.accept[rows]
-        self.reject_cost = costs.reject[rows]
-
-    @cached_property
-    def sample(self) -> LabelledSample:
-        features = self.people.features[self.rows]
-        return LabelledSample(features, self.group, self.label, None, self.people.schema)
-
-    @cached_property
-    def problem(self) -> CostSensitiveProblem:
-        accepting = self.accept_cost + self.reject_cost
-        sample = self.sample
-        return CostSensitiveProblem(
-            sample.features, self.group, self.reject_cost, accepting, sample.schema
-        )
-
-    def accepts(self, rule: Hypothesis) -> BoolArray:
-        # A rule answers row by row, so each distinct row is asked once.
-        used, place = np.unique(self.rows, return_inverse=True)
-        group = self.people.group[used] if self.decides else None
-        answer = np.asarray(rule.accepts(self.people.features[used], group), dtype=bool)
-        return answer[place]
-
-    def cost(self, accepted: BoolArray) -> float:
-        if not len(self.rows):
-            return float("nan")
-        return float((self.reject_cost.sum() + self.accept_cost[accepted].sum()) / len(self.rows))
-
-
 class _Ends:
     """The gaps and ceilings that share delta, and the ends of their intervals."""
 
@@ -545,29 +471,22 @@ class _Ends:
         self.groups = groups
         self.ceilings = ceilings
         self.delta = delta
-        self.gaps = [(rate, b, a) for rate in rates for a, b in combinations(groups, 2)]
+        self.gaps = gaps_of(rates, groups)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{rate.symbol} {b} - {a}" for rate, b, a in self.gaps)
+        return gap_names(self.gaps)
 
     def share(self, candidates: int) -> float:
         """What each gap (both ends together) and each ceiling of each candidate may spend."""
         return self.delta / (max(candidates, 1) * (len(self.gaps) + len(self.ceilings)))
 
-    def counts(self, accepted: BoolArray, part: _Part) -> list[tuple[int, int, int, int]]:
+    def counts(self, accepted: BoolArray, part: TablePart) -> list[tuple[int, int, int, int]]:
         """x_1 of n_1 and x_2 of n_2 for each gap."""
-        cells = {}
-        for rate in self.rates:
-            counted = np.asarray(rate.in_denominator(part.label))
-            event = accepted if rate.sign > 0 else ~accepted
-            for group in self.groups:
-                here = counted & np.asarray(part.group == group)
-                cells[rate.symbol, group] = int((event & here).sum()), int(here.sum())
-        return [(*cells[rate.symbol, b], *cells[rate.symbol, a]) for rate, b, a in self.gaps]
+        return gap_counts(self.gaps, lambda rate: accepted if rate.sign > 0 else ~accepted, part)
 
     def certified(
-        self, rule: Hypothesis, part: _Part, candidates: int, leaning: FloatArray
+        self, rule: Hypothesis, part: TablePart, candidates: int, leaning: FloatArray
     ) -> CertifiedRule:
         """A rule with the exact intervals of its gaps."""
         accepted = part.accepts(rule)
@@ -588,7 +507,7 @@ class _Ends:
     def predicted(
         self,
         rule: Hypothesis,
-        first: _Part,
+        first: TablePart,
         second_counts: Sequence[tuple[int, int, int, int]],
         candidates: int,
         leaning: FloatArray,
@@ -617,7 +536,7 @@ class _Ends:
         cost = first.cost(accepted)
         return CertifiedRule(rule, 0.0, cost, np.array(low), np.array(high), np.array(tops))
 
-    def constant(self, rule: Hypothesis, part: _Part) -> CertifiedRule:
+    def constant(self, rule: Hypothesis, part: TablePart) -> CertifiedRule:
         """A constant: no gap, and rates that are known."""
         accepted = np.full(len(part.rows), rule == ACCEPT_ALL)
         none = np.zeros(len(self.gaps))
@@ -640,8 +559,8 @@ class _Ends:
 
 def _candidates(
     hypotheses: HypothesisClass,
-    first: _Part,
-    second: _Part,
+    first: TablePart,
+    second: TablePart,
     ends: _Ends,
     limit: float,
     randomise: bool,
@@ -766,7 +685,7 @@ def _within(
 def _certificate(
     policy: Mixture,
     rules: Sequence[CertifiedRule],
-    second: _Part,
+    second: TablePart,
     ends: _Ends,
     limit: float,
     delta: float,

@@ -17,6 +17,7 @@ CALLS = {
     "demo": ("demo", "--seeds", "0"),
     "solve": ("solve", "l.csv", *LENDING, "--holdout", "0.3"),
     "frontier": ("frontier", "l.csv", *LENDING, "--limits", "0,0.1"),
+    "alternatives": ("alternatives", "l.csv", *LENDING, "--incumbent", "credit_score>=600"),
     "simulate": ("simulate", "--learner", "fair-on-gathered", *PLAYED),
     "compare": ("compare", "--learner", "accept-all", *PLAYED, "--seeds", "2", "--jobs", "1"),
     "plan": (
@@ -31,6 +32,7 @@ CALLS = {
         *("--seeds", "1", "--jobs", "1"),
     ),
     "apply": ("apply", "p.json", "new.csv"),
+    "explain": ("explain", "p.json", "new.csv", "--row", "3"),
     "measure": (
         *("measure", "d.csv", "--decision", "approved", "--accepted", "yes", "--group", "sex"),
     ),
@@ -105,7 +107,13 @@ EXTRAS = {
     "compare": ("matplotlib", "jinja2"),
     "study": ("matplotlib", "jinja2", "pyarrow"),
 }
-FIGURES = {"simulate": "--figure", "evaluate": "--figure", "plan": "--out"}
+FIGURES = {
+    "alternatives": "--figure",
+    "explain": "--figure",
+    "simulate": "--figure",
+    "evaluate": "--figure",
+    "plan": "--out",
+}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "evenhand.cli.demo",
     "solve": "evenhand.cli.solve",
     "certify": "evenhand.cli.certify",
+    "alternatives": "evenhand.cli.alternatives",
     "frontier": "evenhand.cli.frontier",
     "simulate": "evenhand.cli.simulate",
     "compare": "evenhand.cli.compare",
@@ -25,6 +26,7 @@ COMMANDS = {
     "data": "evenhand.cli.data",
     "study": "evenhand.cli.study",
     "apply": "evenhand.cli.apply",
+    "explain": "evenhand.cli.explain",
     "measure": "evenhand.cli.measure",
     "impact": "evenhand.cli.impact",
     "test": "evenhand.cli.apply:test",
@@ -117,6 +119,8 @@ def main() -> None:
       test      a policy of `solve` on new people whose outcomes are all known
       certify   the same, with a certificate and a policy that keeps the limit
       evaluate  what another policy would have cost, from a log with probabilities
+
+    To ask whether another rule would be fairer at no more cost: evenhand alternatives
 
     Each command explains itself with an example: evenhand COMMAND --help
     """

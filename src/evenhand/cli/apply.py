@@ -15,7 +15,9 @@ from evenhand.cli.messages import note_text
 from evenhand.cli.options import (
     COMMA_LIST,
     CSV_FILE,
+    INPUT_FILE,
     NATURAL,
+    POSITIVE,
     RATE_NAME,
     FileOptions,
     Unseen,
@@ -26,6 +28,7 @@ from evenhand.cli.options import (
 from evenhand.cli.show import console, emit, heading, show_lines
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
+from evenhand.policies.reason_words import joined
 from evenhand.tables import (
     Frame,
     Note,
@@ -69,6 +72,25 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Decide nothing about rows that lack a value: their cells stay empty.",
 )
+@click.option(
+    "--reasons",
+    is_flag=True,
+    help="Add a column with what speaks most against each person who is not accepted.",
+)
+@click.option(
+    "--words",
+    metavar="WORDS.TOML",
+    type=INPUT_FILE,
+    help="With --reasons: your own words and codes, see evenhand explain.",
+)
+@click.option(
+    "--reference",
+    metavar="TABLE",
+    help="With --reasons: the people to compare with.  [default: those of NEW]",
+)
+@click.option(
+    "--most-reasons", type=POSITIVE, default=4, help="With --reasons: so many for each person."
+)
 @file_options
 @json_options
 def command(
@@ -79,6 +101,10 @@ def command(
     group: str | None,
     unseen: Unseen,
     drop_missing: bool,
+    reasons: bool,
+    words: Path | None,
+    reference: str | None,
+    most_reasons: int,
     reading: FileOptions,
     document: str | Path | None,
 ) -> None:
@@ -94,8 +120,18 @@ def command(
 
     A mixture decides with a coin: `probability` is that of being accepted, `decision` (1 or 0) is
     the draw with --seed.
+
+    With --reasons each person who is not accepted gets the columns that speak most against them,
+    compared with the people of --reference; evenhand explain tells more about one person.
     """
     from evenhand.evaluation import PolicyFile
+
+    if not reasons and (words is not None or reference is not None):
+        raise InvalidInput(
+            "--words and --reference belong to --reasons.",
+            hint="add --reasons.",
+            argument="reasons",
+        )
 
     file = PolicyFile.read(policy)
     frame = read_frame(data, **{**file.reading, **reading.given()})
@@ -108,7 +144,24 @@ def command(
     groups = None if groups is None else groups[complete]
     chance = file.policy.acceptance(ready.features, groups)
     accepted = np.random.default_rng(seed).random(len(chance)) < chance
-    names = write_decisions(frame, complete, chance, accepted, out)
+    said = None
+    if reasons:
+        from evenhand.cli.explain import explainer, reasons_cell
+
+        asked = explainer(
+            file, ready.features, Path(data).name, words=words, reference=reference, reading=reading
+        )
+        # Nobody is told a change here: 1 asks for none.
+        asked = replace(asked, above=1.0)
+        said = [
+            ""
+            if yes
+            else reasons_cell(
+                asked.explain(person, None if groups is None else groups[at]), most_reasons
+            )
+            for at, (person, yes) in enumerate(zip(ready.features, accepted, strict=True))
+        ]
+    names = write_decisions(frame, complete, chance, accepted, out, said)
     figures = {
         "policy": file.source,
         "table": frame.source,
@@ -129,7 +182,7 @@ def command(
     lines = [
         f"  decided about {len(chance):,}: {int(accepted.sum()):,} accepted "
         f"(expected {chance.sum():,.1f}), seed {seed}",
-        f"\nDecisions: {out} (columns {names[0]} and {names[1]} are new)",
+        f"\nDecisions: {out} (columns {joined(names)} are new)",
     ]
     show_lines(screen, lines)
 
@@ -163,24 +216,38 @@ def groups_of(
 
 
 def write_decisions(
-    frame: Frame, complete: "BoolArray", chance: "FloatArray", accepted: "BoolArray", path: Path
-) -> tuple[str, str]:
-    """The table with two more columns, whose names are returned."""
+    frame: Frame,
+    complete: "BoolArray",
+    chance: "FloatArray",
+    accepted: "BoolArray",
+    path: Path,
+    reasons: list[str] | None = None,
+) -> tuple[str, ...]:
+    """The table with two or three more columns, whose names are returned."""
     taken = set(frame.columns)
+    added = (
+        ("probability", "decision") if reasons is None else ("probability", "decision", "reasons")
+    )
     names = tuple(
         next(name for name in (base, *(f"{base}.{i}" for i in range(2, 99))) if name not in taken)
-        for base in ("probability", "decision")
+        for base in added
     )
-    answers = iter(zip(chance.tolist(), accepted.tolist(), strict=True))
+    answers = iter(
+        zip(
+            chance.tolist(),
+            accepted.astype(int).tolist(),
+            *(() if reasons is None else (reasons,)),
+            strict=True,
+        )
+    )
     columns = [column.texts for column in frame.columns.values()]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*frame.columns, *names])
         for row, decided in zip(zip(*columns, strict=True), complete.tolist(), strict=True):
             cells = ["" if cell is None else cell for cell in row]
-            probability, yes = next(answers) if decided else ("", "")
-            writer.writerow([*cells, probability, int(yes) if decided else ""])
-    return names[0], names[1]
+            writer.writerow([*cells, *(next(answers) if decided else [""] * len(names))])
+    return names
 
 
 # evenhand test

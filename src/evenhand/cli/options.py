@@ -405,13 +405,18 @@ unseen_option = click.option(
 
 def problem_options(command: Function) -> Function:
     """What is to be solved on a table; each option is handed on by its name."""
+    limit = click.option(
+        "--limit",
+        type=float,
+        default=0.05,
+        help="Largest allowed difference of the rate between groups.",
+    )
+    return limit(class_options(command))
+
+
+def class_options(command: Function) -> Function:
+    """The rules to choose from, and what errors cost; each option is handed on by its name."""
     options = [
-        click.option(
-            "--limit",
-            type=float,
-            default=0.05,
-            help="Largest allowed difference of the rate between groups.",
-        ),
         click.option(
             "--class", "kind", type=CLASS_NAME, default="stumps", help="The rules to choose from."
         ),

@@ -1,7 +1,7 @@
 """The problem that a table and the options of a command describe."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -12,7 +12,15 @@ from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, Rate
 from evenhand.hypotheses import CLASSES, ScoreThresholds
-from evenhand.tables import DataWarning, LabelledFrame, Table, data_warnings, read_table
+from evenhand.tables import (
+    TABLES,
+    DataWarning,
+    Frame,
+    LabelledFrame,
+    Table,
+    data_warnings,
+    read_table,
+)
 from evenhand.words import (
     BoolArray,
     CostSensitiveProblem,
@@ -49,6 +57,8 @@ class TableProblem:
     warnings: tuple[DataWarning, ...] = ()
     held: LabelledSample | None = None
     """People who were held out."""
+    frame: Frame | None = None
+    """The same people with all columns of the table, as they were read."""
 
 
 def table_problem(
@@ -65,16 +75,19 @@ def table_problem(
     holdout: float | None = None,
     seed: int = 0,
     fewest_by_default: int = 0,
+    decision: str | None = None,
 ) -> TableProblem:
     """Read the table and build the problem that the options describe; every error in the input is
     raised here.
+
+    decision: a column with what was decided, which is no feature and has a value in every row.
 
     fewest_by_default: how many people of each outcome a group needs where nothing says it; rates
     that are measured on the table itself need none.
     """
     prices = {"false_accept": price_false_accept, "false_reject": price_false_reject}
     price_columns = tuple(price for price in prices.values() if _number(price) is None)
-    frame = _read(data, columns, kind, score, price_columns, fewest_by_default)
+    frame = _read(data, columns, kind, score, price_columns, fewest_by_default, decision)
     table = frame.encoded()
     held = None
     kept: slice | BoolArray = slice(None)
@@ -108,6 +121,7 @@ def table_problem(
         missing=frame.missing,
         warnings=data_warnings(table, frame.group_name),
         held=held,
+        frame=frame.frame if held is None else None,
     )
 
 
@@ -126,9 +140,15 @@ def _read(
     score: str | None,
     price_columns: tuple[str, ...],
     fewest_by_default: int,
+    decision: str | None,
 ) -> LabelledFrame:
     """The table; thresholds cut one score column, other classes use any columns."""
     meaning = columns.given()
+    needed = price_columns
+    if decision is not None:
+        needed = (*price_columns, decision)
+        if str(data) not in TABLES:  # a published table says itself what its columns mean
+            meaning["decision"] = decision
     if kind == "thresholds":
         if score is None or "features" in meaning:
             given = "--features was given" if "features" in meaning else "--score is missing"
@@ -142,7 +162,8 @@ def _read(
             f"--score {score} belongs to --class thresholds, but the class is {kind}.",
             hint="add --class thresholds, or leave --score out.",
         )
-    frame = read_table(data, fewest_by_default=fewest_by_default, needed=price_columns, **meaning)
+    frame = read_table(data, fewest_by_default=fewest_by_default, needed=needed, **meaning)
+    frame = replace(frame, features=tuple(one for one in frame.features if one != decision))
     if score is not None and frame.frame[score].numbers is None:
         raise InvalidInput(
             f"--score {score} is a text column; thresholds cut a column of numbers.",

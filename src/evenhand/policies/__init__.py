@@ -1,5 +1,8 @@
-"""Policies: probability distributions over hypotheses, and weights over policies."""
+"""Policies: probability distributions over hypotheses, weights over policies, and why a policy
+decides as it does.
+"""
 
+from evenhand.policies.explanation import Explanation, SourceColumn, explain
 from evenhand.policies.mixture import (
     DeployedPolicy,
     Mixture,
@@ -7,5 +10,16 @@ from evenhand.policies.mixture import (
     models_apart,
     models_inside,
 )
+from evenhand.policies.reason_words import ReasonWords
 
-__all__ = ["DeployedPolicy", "Mixture", "PolicyWeights", "models_apart", "models_inside"]
+__all__ = [
+    "DeployedPolicy",
+    "Explanation",
+    "Mixture",
+    "PolicyWeights",
+    "ReasonWords",
+    "SourceColumn",
+    "explain",
+    "models_apart",
+    "models_inside",
+]

@@ -16,7 +16,7 @@ from functools import cached_property, reduce
 from itertools import compress
 from math import fsum
 from operator import add
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,9 @@ from evenhand.errors import InvalidInput
 from evenhand.schema import Schema
 from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, as_features, as_group
+
+if TYPE_CHECKING:
+    from evenhand.policies.explanation import Explanation
 
 Thing = TypeVar("Thing")
 ANY_WIDTH = 0
@@ -221,6 +224,34 @@ class Mixture(DeployedPolicy, Brief):
     @cached_property
     def _compiled(self) -> "Compiled":
         return Compiled.of(self.hypotheses, self.weights)
+
+    def explain(self, person: Any, reference: Any, **settings: Any) -> "Explanation":
+        """Explain a person's probability of being accepted.
+
+        Parameters
+        ----------
+        person : array_like of shape (columns,), mapping or frame of one row
+            The person.
+        reference : array_like of shape (people, columns), or frame
+            The people whom the person is compared with.
+        **settings
+            As `evenhand.explain` takes them: columns, group, words, above, reference_name.
+
+        Returns
+        -------
+        Explanation
+            The reasons, and the least change that raises the probability.
+
+        Examples
+        --------
+        >>> from evenhand.hypotheses import Threshold
+        >>> policy = Mixture((Threshold(0, 600.0, 1),), (1.0,))
+        >>> policy.explain([580.0], [[650.0], [590.0]], columns=["score"]).change.words
+        'score of 600 (it is 580)'
+        """
+        from evenhand.policies.explanation import explain
+
+        return explain(self, person, reference, **settings)
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """The mixture in words.

@@ -21,7 +21,7 @@ A column is what a person is asked for. In the matrix it may take several number
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -217,6 +217,8 @@ class Changeable:
     missing : float, optional
         The code of a missing value: it is never proposed, and giving a number where there was none
         counts as 1.
+    way : {"any", "up", "down"}
+        In which direction a number may move: years in a job only grow.
 
     Examples
     --------
@@ -227,6 +229,7 @@ class Changeable:
     place: slice
     kind: Literal["number", "name", "fixed"] = "number"
     missing: float | None = None
+    way: Literal["any", "up", "down"] = "any"
 
 
 @dataclass(frozen=True)
@@ -238,17 +241,20 @@ class Change:
     columns : tuple of int
         The columns that change.
     values : tuple of float
-        Their new values, within what was observed.
+        Their new values, within what was observed; of a column with several numbers the first.
     acceptance : float
         The probability of being accepted then.
     size : float
         The sum of the changes, each in units of its column's spread.
+    row : array of shape (columns,)
+        The person with these changes.
     """
 
     columns: tuple[int, ...]
     values: tuple[float, ...]
     acceptance: float
     size: float
+    row: FloatArray = field(repr=False, compare=False)
 
 
 def least_change(
@@ -327,21 +333,27 @@ class _Space:
         self.spread = np.ones(len(columns))
         self.whole = np.zeros(len(columns), dtype=bool)
         self.range = np.zeros((len(columns), 2))
+        # The codes of the names that may be proposed; points hold their places in it.
         self.names: dict[int, FloatArray] = {}
         self.open: list[int] = []
         for j, column in enumerate(columns):
             at = column.place.start
-            seen = comparison[:, at]
-            seen = seen if column.missing is None else seen[seen != column.missing]
+            present = np.ones(len(comparison), dtype=bool)
+            if column.missing is not None:
+                present = comparison[:, at] != column.missing
+            seen = comparison[present, at]
             if column.kind == "fixed" or not len(seen):
                 continue
             if column.kind == "name":
-                self.names[j] = np.setdiff1d(seen, [person[at]])
+                known = np.unique(comparison[present, column.place], axis=0)
+                self.names[j] = known[(known != person[column.place]).any(axis=1)]
                 self.open += [j] if len(self.names[j]) else []
                 continue
             if seen.min() == seen.max():  # nothing else was observed
                 continue
-            self.range[j] = (seen.min(), seen.max())
+            low = max(seen.min(), person[at]) if column.way == "up" else seen.min()
+            high = min(seen.max(), person[at]) if column.way == "down" else seen.max()
+            self.range[j] = (low, high)
             self.spread[j] = seen.std()
             self.whole[j] = bool(np.all(seen == np.floor(seen)) and person[at] % 1 == 0)
             self.open.append(j)
@@ -349,8 +361,29 @@ class _Space:
     def rows(self, chosen: tuple[int, ...], points: FloatArray) -> FloatArray:
         """The person with other values in these columns."""
         rows = np.tile(self.person, (len(points), 1))
-        rows[:, [self.columns[j].place.start for j in chosen]] = points
+        for k, j in enumerate(chosen):
+            if j in self.names:
+                rows[:, self.columns[j].place] = self.names[j][points[:, k].astype(int)]
+            else:
+                rows[:, self.columns[j].place.start] = points[:, k]
         return rows
+
+    def change(self, chosen: tuple[int, ...], point: FloatArray, acceptance: float) -> Change:
+        """The change to one point."""
+        row = self.rows(chosen, point[None, :])[0]
+        values = tuple(float(row[self.columns[j].place.start]) for j in chosen)
+        size = float(self.sizes(chosen, point[None, :])[0])
+        return Change(chosen, values, acceptance, size, row)
+
+    def point(self, change: Change) -> FloatArray:
+        """The point that a change goes to."""
+        found = []
+        for j, value in zip(change.columns, change.values, strict=True):
+            if j in self.names:
+                same = (self.names[j] == change.row[self.columns[j].place]).all(axis=1)
+                value = float(np.argmax(same))
+            found.append(value)
+        return np.array(found)
 
     def first_accepted(
         self,
@@ -369,9 +402,7 @@ class _Space:
             answers = acceptance(self.rows(chosen, points[part]))
             good = np.flatnonzero(answers > coin)
             if len(good):
-                first = part[good[0]]
-                values = tuple(points[first].tolist())
-                return Change(chosen, values, float(answers[good[0]]), float(sizes[first]))
+                return self.change(chosen, points[part[good[0]]], float(answers[good[0]]))
         return None
 
     def changes(self, together: int) -> Iterator[tuple[tuple[int, ...], FloatArray, FloatArray]]:
@@ -392,9 +423,12 @@ class _Space:
         total = np.zeros(len(points))
         for k, j in enumerate(chosen):
             now = self.person[self.columns[j].place.start]
-            moved = np.abs(points[:, k] - now) / self.spread[j]
-            named = j in self.names or now == self.columns[j].missing
-            total += np.where(points[:, k] != now, 1.0, 0.0) if named else moved
+            if j in self.names:
+                total += 1.0
+            elif now == self.columns[j].missing:
+                total += np.where(points[:, k] != now, 1.0, 0.0)
+            else:
+                total += np.abs(points[:, k] - now) / self.spread[j]
         return total
 
     def _points(self, chosen: tuple[int, ...]) -> FloatArray:
@@ -430,7 +464,7 @@ class _Space:
     def _values(self, j: int) -> FloatArray:
         """The values of one column at which the answer may change, the others being as they are."""
         if j in self.names:
-            return self.names[j]
+            return np.arange(float(len(self.names[j])))
         at = self.columns[j].place.start
         weights, right = self.lines
         crossing = np.flatnonzero(weights[:, at])
@@ -454,7 +488,7 @@ class _Space:
 
     def rounded(self, acceptance: Acceptance, change: Change, coin: float) -> Change:
         """The same change with fewer digits, if the rounded values are accepted too."""
-        values = np.array(change.values)
+        values = self.point(change)
         for k, j in enumerate(change.columns):
             if j in self.names or self.whole[j]:
                 continue
@@ -469,7 +503,5 @@ class _Space:
                 if inside and acceptance(self.rows(change.columns, tried[None, :]))[0] > coin:
                     values = tried
                     break
-        point = values[None, :]
-        answer = float(acceptance(self.rows(change.columns, point))[0])
-        size = float(self.sizes(change.columns, point)[0])
-        return Change(change.columns, tuple(values.tolist()), answer, size)
+        answer = float(acceptance(self.rows(change.columns, values[None, :]))[0])
+        return self.change(change.columns, values, answer)

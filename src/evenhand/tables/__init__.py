@@ -62,6 +62,7 @@ from evenhand.tables.recipe import (
     recipe_from_json,
     recipe_to_json,
     schema_of,
+    source_columns,
 )
 
 __all__ = [
@@ -109,5 +110,6 @@ __all__ = [
     "recipe_to_json",
     "same_value",
     "schema_of",
+    "source_columns",
     "two_values",
 ]

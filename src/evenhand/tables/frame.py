@@ -49,6 +49,7 @@ NoteKind = Literal[
     "label values",  # the good outcome has several spellings
     "unseen values",  # a policy does not know a value
     "absent group",  # nobody is of a group that a policy knows
+    "same table",  # a policy may have been chosen on these very people
 ]
 """What a note is about."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.policies import SourceColumn
 from evenhand.schema import Column, Kind, Schema
 from evenhand.shown import Brief
 from evenhand.tables.column import Notation, NumberFormat, listed
@@ -131,6 +132,47 @@ def recipe_from_json(document: Params) -> Recipe:
             f"the recipe of the policy cannot be read ({error!r}).",
             hint="the command `evenhand solve` writes one.",
         ) from error
+
+
+def source_columns(recipe: Recipe) -> tuple[SourceColumn, ...]:
+    """The columns of the raw table, and which numbers of a row stand for each.
+
+    Parameters
+    ----------
+    recipe : tuple of RecipeColumn
+        The columns.
+
+    Returns
+    -------
+    tuple of SourceColumn
+        One for each column of the table: the 0/1 columns of a category belong together.
+
+    Examples
+    --------
+    >>> recipe = (RecipeColumn("age", Notation("number")), RecipeColumn("sex", None, ("m",), "f"))
+    >>> [(one.name, one.place, one.kind) for one in source_columns(recipe)]
+    [('age', slice(0, 1, None), 'number'), ('sex', slice(1, 2, None), 'name')]
+    """
+    found = []
+    start = 0
+    for one in recipe:
+        if one.notation is None:
+            width = len(one.categories)
+            ones = np.eye(width)
+            options = [(value, tuple(ones[k])) for k, value in enumerate(one.categories)]
+            if one.base is not None:
+                options.insert(0, (one.base, (0.0,) * width))
+            place = slice(start, start + width)
+            found.append(SourceColumn(one.name, place, "name", tuple(options)))
+            start += width
+            continue
+        place = slice(start, start + 1)
+        start += 1
+        if one.notation.kind == "flag":
+            found.append(SourceColumn(one.name, place, "name", (("no", (0.0,)), ("yes", (1.0,)))))
+        else:
+            found.append(SourceColumn(one.name, place, one.notation.kind))
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,0 +1,368 @@
+"""`evenhand alternatives`: is there a rule with a smaller gap that costs no more than today's?"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, cast
+
+import click
+import numpy as np
+
+from evenhand.cli import show
+from evenhand.cli.messages import note_text
+from evenhand.cli.options import (
+    COMMA_LIST,
+    JSON_FILE,
+    NATURAL,
+    PICTURE_FILE,
+    POSITIVE,
+    ColumnOptions,
+    class_options,
+    column_options,
+    json_options,
+    several_rates_option,
+)
+from evenhand.cli.problem import TableProblem, table_problem
+from evenhand.contracts import Json
+from evenhand.errors import InvalidInput
+from evenhand.tables import DECISION, Frame, Note, number, prepare, two_values
+from evenhand.words import FloatArray, Prices
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from evenhand.table_alternatives import Alternatives
+
+STYLES = {"found": "green", "none": "bold", "open": "yellow"}
+
+
+@click.command("alternatives")
+@click.argument("data", metavar="TABLE")
+@click.option(
+    "--incumbent",
+    metavar="POLICY.JSON|COL|RULE",
+    required=True,
+    help="What is used today: a policy of `evenhand solve --out`, the column with its decisions "
+    '(or probabilities of being accepted), or a rule such as "score>=620".',
+)
+@click.option(
+    "--accepted",
+    metavar="VALUE",
+    help="With a column: the value of an acceptance. Default: 1 of 0/1 or -1/1.",
+)
+@click.option(
+    "--rejected",
+    metavar="A,B",
+    type=COMMA_LIST,
+    help="With a column: the values of rejections, if several.",
+)
+@column_options
+@several_rates_option
+@class_options
+@click.option(
+    "--extra-cost",
+    type=float,
+    default=0.0,
+    help="What an alternative may cost more than the incumbent, per person.",
+)
+@click.option(
+    "--least-improvement",
+    type=float,
+    default=0.02,
+    help='Say "none" if no mixture is proved to make the gap smaller by more than this.',
+)
+@click.option("--no-coins", is_flag=True, help="Alternatives are single rules, without a lottery.")
+@click.option("--candidates", type=POSITIVE, default=3, help="Alternatives to test at most.")
+@click.option("--delta", type=float, default=0.05, help="How likely the verdict may be wrong.")
+@click.option(
+    "--fit-share", type=float, default=1 / 3, show_default="1/3", help="Share that is searched on."
+)
+@click.option("--max-calls", type=POSITIVE, help="Stop each fit after this many oracle calls.")
+@click.option("--seed", type=NATURAL, default=0, help="Who is searched on, and the coins.")
+@click.option(
+    "--out",
+    metavar="POLICY.JSON",
+    type=JSON_FILE,
+    help="Save the alternative that is shown to be better, as `evenhand apply` reads it.",
+)
+@click.option("--figure", metavar="FILE", type=PICTURE_FILE, help="Draw the answer.")
+@json_options
+def command(
+    data: str,
+    incumbent: str,
+    accepted: str | None,
+    rejected: tuple[str, ...] | None,
+    columns: ColumnOptions,
+    rates: tuple[str, ...],
+    kind: str,
+    score: str | None,
+    price_false_accept: str,
+    price_false_reject: str,
+    group_use: str,
+    extra_cost: float,
+    least_improvement: float,
+    no_coins: bool,
+    candidates: int,
+    delta: float,
+    fit_share: float,
+    max_calls: int | None,
+    seed: int,
+    out: Path | None,
+    figure: Path | None,
+    document: str | Path | None,
+) -> None:
+    """Is there a rule with a smaller gap that costs no more than the incumbent?
+
+    TABLE holds people whose outcomes are all known. A third of them is searched for alternatives;
+    the others test what was found, so that "found" holds for the population. For --class stumps
+    and thresholds it is also proved which gaps no mixture of the class reaches at the incumbent's
+    cost; other classes are searched, and what the search missed is not excluded.
+
+    \b
+    Example: today's rule is a cut-off
+      evenhand alternatives loans.csv --label repaid --good yes --group sex \\
+          --incumbent "credit_score>=600"
+
+    \b
+    Example: today's decisions stand in a column
+      evenhand alternatives loans.csv --label repaid --good yes --group sex \\
+          --incumbent approved --accepted yes --rate fnr --figure alternatives.png
+
+    \b
+    The verdicts
+      found  an alternative has a smaller gap and costs no more (with --extra-cost: little more)
+      none   no mixture of the class makes the gap smaller by more than --least-improvement
+      open   neither is shown; the text says which gaps are excluded, and which are not
+    """
+    from evenhand.table_alternatives import alternatives
+
+    if figure is not None:
+        from evenhand.report.drawing import require
+
+        require("matplotlib")  # before the work, not after
+    kinds = _kind(incumbent, accepted, rejected or ())
+    task = table_problem(
+        data,
+        columns,
+        rates=rates,
+        kind=kind,
+        score=score,
+        price_false_accept=price_false_accept,
+        price_false_reject=price_false_reject,
+        group_use=group_use,
+        decision=incumbent if kinds == "column" else None,
+    )
+    assert task.frame is not None
+    decided, words, doubt = _decided(kinds, incumbent, task.frame, accepted, rejected or ())
+    bad = task.sample.label == -1
+    problem = task.problem
+    prices = Prices(
+        _one(np.where(bad, problem.cost_if_accepted, 0.0), bad),
+        _one(np.where(bad, 0.0, problem.cost_if_rejected), ~bad),
+    )
+    found = alternatives(
+        task.hypotheses,
+        task.sample,
+        decided,
+        rates=task.rates,
+        prices=prices,
+        extra_cost=extra_cost,
+        least_improvement=least_improvement,
+        delta=delta,
+        candidates=candidates,
+        randomise=not no_coins,
+        group_use=task.group_use,
+        fit_share=fit_share,
+        max_calls=max_calls,
+        seed=seed,
+    )
+    names = list(task.table.names)
+    notes = [*show.notes_of(task), *doubt]
+    saved = None
+    if out is not None and found.best is not None:
+        saved = out
+        show.write_json(out, _policy_document(task, found), indent=2)
+    if figure is not None:
+        from evenhand.report import save_figure
+
+        axes = found.plot()
+        save_figure(cast("Figure", axes.figure), figure)
+    figures = {
+        **found.to_json(),
+        "table": task.source,
+        "incumbent_is": words,
+        "notes": [*found.notes, *(str(note) for note in notes)],
+        "written": {"policy": saved, "figure": figure},
+    }
+    if show.emit(document, figures):
+        return
+    screen = show.console()
+    screen.print(show.heading(f"{task.source}: {len(task.sample):,} people; incumbent: {words}"))
+    show.show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+    show.show_lines(screen, ["", *wrap(found.sentence, 79)], style=STYLES[found.verdict])
+    _show(found, names)
+    if out is not None:
+        nothing = "Nothing saved: no alternative is shown to be better."
+        click.echo(f"\nSaved: {out}" if saved else f"\n{nothing}")
+    if figure is not None:
+        click.echo(f"Figure: {figure}")
+
+
+def _kind(incumbent: str, accepted: str | None, rejected: tuple[str, ...]) -> str:
+    """Whether the incumbent is a policy file, a rule or a column."""
+    kind = "column"
+    if incumbent.endswith(".json"):
+        kind = "policy"
+    elif any(sign in incumbent for sign in (">=", "<")):
+        kind = "rule"
+    if kind != "column" and (accepted is not None or rejected):
+        raise InvalidInput(
+            f"--accepted and --rejected read a column of decisions, and --incumbent {incumbent} "
+            f"is a {kind}.",
+            hint="leave them out, or name a column.",
+            argument="accepted",
+        )
+    return kind
+
+
+def _decided(
+    kind: str, incumbent: str, frame: Frame, accepted: str | None, rejected: tuple[str, ...]
+) -> tuple[FloatArray, str, list[Note]]:
+    """The incumbent's probability of accepting each person, what it is in words, and notes."""
+    if kind == "policy":
+        chance, notes = _by_policy(incumbent, frame)
+        return chance, Path(incumbent).name, notes
+    if kind == "rule":
+        return _by_rule(incumbent, frame), f"accept if {incumbent}", []
+    column = frame[incumbent]
+    values = column.numbers
+    if values is not None and accepted is None:
+        distinct = np.unique(values)
+        inside = bool(((values >= 0) & (values <= 1)).all())
+        if inside and (len(distinct) > 2 or not np.isin(distinct, (0.0, 1.0)).all()):
+            words = f"accept with probability {incumbent}"
+            return np.asarray(values, dtype=np.float64), words, []
+        if len(distinct) > 2:
+            raise InvalidInput(
+                f"{frame.source}: the column {incumbent!r} holds {len(distinct):,} different "
+                "numbers; decisions have two values, and probabilities lie between 0 and 1.",
+                hint=f'if it is a score, name its cut-off: --incumbent "{incumbent}>=600".',
+                argument="incumbent",
+            )
+    decided, value = two_values(frame, incumbent, accepted, rejected, DECISION)
+    return (decided > 0).astype(np.float64), f"{incumbent} = {value}", []
+
+
+def _by_policy(path: str, frame: Frame) -> tuple[FloatArray, list[Note]]:
+    from evenhand.cli.apply import groups_of
+    from evenhand.evaluation import PolicyFile
+
+    file = PolicyFile.read(path)
+    groups, _ = groups_of(file, frame, None, drop=False, unseen="refuse")
+    ready = prepare(frame, file.recipe, drop_missing=False, unseen="refuse")
+    notes = list(ready.notes)
+    made_with = file.document.get("table")
+    name = Path(frame.source).name
+    if isinstance(made_with, Mapping) and made_with.get("file") == name:
+        text = (
+            f"{path} says that it was chosen on {name}: if these are the same people, they "
+            "favour the incumbent, and what is said of it does not hold for the population"
+        )
+        notes.append(Note("same table", text))
+    return np.asarray(file.policy.acceptance(ready.features, groups), dtype=np.float64), notes
+
+
+def _by_rule(text: str, frame: Frame) -> FloatArray:
+    sign = ">=" if ">=" in text else "<"
+    name, _, cut = text.partition(sign)
+    value = number(cut)
+    column = name.strip()
+    if value is None or not column:
+        raise InvalidInput(
+            f"--incumbent is {text!r}; a rule is a column, >= or <, and a number.",
+            hint='--incumbent "score>=620".',
+            argument="incumbent",
+        )
+    frame.require([column])
+    scores = frame.finite(column)
+    accepted = scores >= value if sign == ">=" else scores < value
+    return np.asarray(accepted, dtype=np.float64)
+
+
+def _one(values: FloatArray, here: "np.ndarray") -> "float | FloatArray":
+    """One price where all people concerned have the same."""
+    distinct = np.unique(values[here])
+    return float(distinct[0]) if len(distinct) == 1 else values
+
+
+def _policy_document(task: TableProblem, found: "Alternatives") -> Json:
+    """The better alternative as a policy file."""
+    from evenhand import __version__
+    from evenhand.tables import recipe_to_json
+
+    best = found.best
+    assert best is not None
+    names = list(task.table.names)
+    return {
+        "evenhand": __version__,
+        "policy": best.policy.to_json(),
+        "in_words": best.policy.describe(names).splitlines(),
+        "columns": names,
+        **recipe_to_json(task.table.recipe),
+        "label": {"column": task.label, "good": task.good},
+        "group": {"column": task.group, "use": task.group_use, "values": list(task.sample.groups)},
+        "class": dict(task.hypotheses.params),
+        "limited_rates": [rate.symbol for rate in task.rates],
+        "prices": dict(task.prices),
+        "cost_per_person": found.incumbent_cost + best.cost_difference,
+        "table": {"file": task.source, "people": len(task.sample)},
+        **({} if task.missing is None else {"missing": list(task.missing)}),
+        "note": found.sentence,
+    }
+
+
+def _show(found: "Alternatives", names: list[str]) -> None:
+    """The incumbent beside the alternatives, and what is excluded."""
+    screen = show.console()
+    table = show.grid("", ">cost", ">interval", ">gap", ">interval", ">shown")
+    low, high = found.incumbent_gap_interval
+    table.add_row(
+        "incumbent",
+        f"{found.incumbent_cost:.4f}",
+        "",
+        f"{found.incumbent_gap:.3f}",
+        f"[{low:.3f}, {high:.3f}]",
+        "",
+    )
+    for place, one in enumerate(found.alternatives, 1):
+        low, high = one.gap_interval
+        cheap, dear = one.cost_interval
+        table.add_row(
+            f"alternative {place}",
+            f"{_signed(one.cost_difference)}",
+            f"[{_signed(cheap)}, {_signed(dear)}]",
+            f"{one.gap:.3f}",
+            f"[{low:.3f}, {high:.3f}]",
+            "better" if one.better else "",
+        )
+    screen.print(show.heading(f"\nLargest of {', '.join(found.gaps)}"))
+    screen.print(table)
+    lines = [
+        "  costs of alternatives: per person, beside the incumbent's",
+        f"  searched on {found.fitted_on:,} people, tested on {found.tested_on:,} others",
+    ]
+    for place, one in enumerate(found.alternatives, 1):
+        lines += ["", f"Alternative {place}"]
+        lines += [f"  {line}" for line in one.policy.describe(names).splitlines()]
+    show.show_lines(screen, lines)
+    if found.exclusion is not None:
+        screen.print(show.heading(f"\nProved for all mixtures of {found.class_name}"))
+        show.show_lines(screen, [f"  {line}" for line in found.exclusion.lines()])
+    show.show_lines(screen, ["", *wrap(found.meaning, 79)])
+    for assumed in found.assumptions:
+        show.show_lines(screen, wrap(f"- {assumed}", 79, subsequent_indent="  "))
+
+
+def _signed(value: float) -> str:
+    """+0.0000 is not -0.0000."""
+    return f"{round(value, 4) + 0.0:+.4f}"
