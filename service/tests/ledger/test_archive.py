@@ -145,7 +145,7 @@ def test_a_doctored_archive_is_found(ledger, clock, tmp_path, change):
     export(ledger, live)
     assert verifier.main([str(copy / "archive.jsonl"), "--head", str(copy / "head.json")]) == 1
     assert verifier.main([str(live), "--archive", str(copy / "archive.jsonl")]) == 1
-    with pytest.raises(Damaged, match="row 8|was changed"), whole(ledger, [copy]):
+    with pytest.raises(Damaged, match=r"row 8|was changed"), whole(ledger, [copy]):
         pass
     (copy / "archive.jsonl").unlink()
     with pytest.raises(Damaged, match=r"archive\.jsonl is missing"), whole(ledger, [copy]):
@@ -155,7 +155,7 @@ def test_a_doctored_archive_is_found(ledger, clock, tmp_path, change):
 STUBS = {
     "a key is taken out": "UPDATE archived SET key = NULL WHERE seq = 8",
     "a row is taken out": "DELETE FROM archived WHERE seq = 8",
-    "another hash": "UPDATE archived SET hash = x'{0}' WHERE seq = 8".format("ab" * 32),
+    "another hash": "UPDATE archived SET hash = x'{}' WHERE seq = 8".format("ab" * 32),
     "something else learned": "UPDATE archived SET past = replace(past, '1', '2') WHERE seq = 9",
     "another product": "UPDATE archived SET product = 'card' WHERE seq = 8",
     "a row too many": f"INSERT INTO archived (seq, hash) VALUES (10000, x'{'ab' * 32}')",

@@ -376,15 +376,8 @@ def export_command(
     required=True,
     help="Windows that had ended by this day, UTC.",
 )
-@click.option(
-    "--to",
-    "folder",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="A new directory.",
-)
-def archive_command(settings: "Settings", by: str, before: datetime, folder: Path) -> None:
+@out_folder_option
+def archive_command(settings: "Settings", by: str, before: datetime, out: Path) -> None:
     """Move the rows of ended windows into a folder, verify it, and remove them here.
 
     The chain goes on. People whose rows are archived can be erased as before; a retry of an
@@ -395,10 +388,10 @@ def archive_command(settings: "Settings", by: str, before: datetime, folder: Pat
 
     until = before.replace(tzinfo=UTC).timestamp()
     with _writable(settings) as ledger:
-        told = archive_closed(ledger, settings.products, until, folder, by=by)
+        told = archive_closed(ledger, settings.products, until, out, by=by)
     click.echo(
-        f"Archive: {folder}\nRows {told['first']} to {told['last']}: {told['rows']:,} left the "
-        f"ledger.\nVerify it: cd {folder} && python verifier.py archive.jsonl --head head.json"
+        f"Archive: {out}\nRows {told['first']} to {told['last']}: {told['rows']:,} left the "
+        f"ledger.\nVerify it: cd {out} && python verifier.py archive.jsonl --head head.json"
     )
 
 

@@ -851,8 +851,7 @@ class Drawer:
         self.refusal: Callable[[], Refusal | None] = lambda: None
         self._window: _Window | None = None
         self._policies: set[tuple[str, str]] = set()
-        self._gap = (-1, True)
-        self._archives = (-1, False)
+        self._told = (-1, True, False)
 
     def draw(self, transaction: Transaction, asked: list[DrawRequest]) -> list[Answer | Refusal]:
         """Answer all applications; a refused application leaves nothing behind and does not stop
@@ -900,13 +899,22 @@ class Drawer:
         """Those of the keys that are in archives, with their rows; nobody is asked while there is
         no archive.
         """
-        if self._archives[0] != transaction.basis.switched:
-            transaction.require_sealed_rows()
-            self._archives = (transaction.basis.switched, bool(transaction.rows(_ARCHIVES)))
-        if not self._archives[1]:
+        _, archives = self._switches(transaction)
+        if not archives:
             return {}
         found = transaction.rows_among(ARCHIVED_BY_KEY, [bytes.fromhex(key) for key in keys])
         return {bytes(key).hex(): int(seq) for key, seq in found}
+
+    def _switches(self, transaction: Transaction) -> tuple[bool, bool]:
+        """(whether a gap is unconfirmed, whether there are archives): asked again when a row has
+        changed what decides.
+        """
+        switched = transaction.basis.switched
+        if self._told[0] != switched:
+            transaction.require_sealed_rows()
+            gap = has_gap(transaction.rows(GAPS))
+            self._told = (switched, gap, bool(transaction.rows(_ARCHIVES)))
+        return self._told[1:]
 
     def _answer(self, group: _Group, wanted: _Wanted) -> Answer | Refusal:
         """The stored answer of a key that is known; else a new one."""
@@ -952,10 +960,8 @@ class Drawer:
         # after a restore nothing is drawn until somebody has confirmed the gap; what is stored may
         # be answered
         transaction = group.transaction
-        if self._gap[0] != transaction.basis.switched:
-            transaction.require_sealed_rows()
-            self._gap = (transaction.basis.switched, has_gap(transaction.rows(GAPS)))
-        if self._gap[1]:
+        gap, _ = self._switches(transaction)
+        if gap:
             raise GapUnconfirmed(
                 "this ledger was restored from a backup, and decisions made after it may be "
                 "missing; it does not draw.",
@@ -1083,8 +1089,7 @@ class Drawer:
         self._window = None
         self.counts.forget()
         self._policies.clear()
-        self._gap = (-1, True)
-        self._archives = (-1, False)
+        self._told = (-1, True, False)
 
 
 GAPS = (
