@@ -8,6 +8,7 @@ On PostgreSQL the head's row is locked until the commit, so replicas append one 
 import hashlib
 import heapq
 import json
+import sqlite3
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -651,7 +652,7 @@ class Writer:
             with self._engine.connect() as connection:
                 self._transact(connection, jobs)
                 if connection.dialect.name == "sqlite" and any(job.compact for job in jobs):
-                    connection.connection.cursor().execute("VACUUM")
+                    _compact(connection)
                 if connection.dialect.name == "sqlite" and any(job.tidy for job in jobs):
                     connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except Exception as error:  # noqa: BLE001 - whoever waits must be informed, whatever it was
@@ -700,6 +701,16 @@ class Writer:
         else:
             LOG.error("%s", reason)
         return _unavailable(reason)
+
+
+def _compact(connection: Connection) -> None:
+    """Write SQLite's file anew. It takes as much room again; where there is none the file stays as
+    large as it was, and what was removed is overwritten all the same (`secure_delete`).
+    """
+    try:
+        connection.connection.cursor().execute("VACUUM")
+    except sqlite3.Error as error:
+        LOG.warning("the file of the ledger was not made smaller: %s", error)
 
 
 def perform(transaction: Transaction, jobs: list[Job], drawer: Draws) -> None:
