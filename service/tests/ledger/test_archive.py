@@ -33,9 +33,13 @@ from evenhand_service.ledger import (
 from evenhand_service.ledger import archive as archives
 from evenhand_service.ledger import standalone_verifier as verifier
 from evenhand_service.ledger.archive import LearnerRow, archive, rows_left_out, whole
+from evenhand_service.ledger.database import deleting
 from evenhand_service.ledger.decision_draw import Drawer
 from evenhand_service.ledger.merkle import proof_of_decision
 from evenhand_service.ledger.outcome_status import RunningCounts
+from evenhand_service.ledger.postgres import grant
+
+ROLE = "archive_appender"
 
 
 def archived(ledger, folder, upto=None):
@@ -240,6 +244,51 @@ def test_the_counts_are_those_of_a_ledger_without_archive(where, clock, tmp_path
         changed |= {"quarantined": 1}
     for name, number in vars(before).items():
         assert vars(running)[name] == number + changed.get(name, 0), name
+
+
+def test_another_replica_hears_of_an_archive(postgres_url, clock, tmp_path):
+    """It has drawn before, and has never asked whether there is one."""
+    with opened(postgres_url, clock) as ledger, opened(postgres_url, clock) as replica:
+        policy, _ = lived(ledger, clock)
+        replica.decide(person(50), Terms(policy, 0.5))
+        assert replica.decide(person(3), Terms(policy, 0.5)).replayed
+        counted = replica.counts(PRODUCT)
+        clock.now += 40 * DAY
+        ledger.report("k50", Override(True, "clerk"))
+        archived(ledger, tmp_path / "archive")
+        (again,) = replica.decide_many([(person(3), Terms(policy, 0.5))])
+        assert isinstance(again, Archived)
+        (told,) = replica.report_many([("k3", Label(1))])
+        assert isinstance(told, Archived)
+        decided(replica, policy, [60])
+        now = replica.counts(PRODUCT)
+        assert now.decisions == counted.decisions + 1
+        assert now == ledger.counts(PRODUCT)
+        assert verify(replica, deep=True).problems == ()
+
+
+def test_a_role_that_appends_cannot_archive(postgres_url, clock, tmp_path):
+    """It is told so before a file is written, and the database would refuse it anyway."""
+    with opened(postgres_url, clock) as ledger:
+        lived(ledger, clock)
+        with ledger.store.writer.begin() as connection:
+            connection.execute(text(f"CREATE ROLE {ROLE} LOGIN"))
+    try:
+        grant(postgres_url, ROLE)
+        with opened(postgres_url.replace("evenhand@", f"{ROLE}@"), clock) as ledger:
+            with pytest.raises(Invalid, match="can append and not remove"):
+                archived(ledger, tmp_path / "archive")
+            assert not (tmp_path / "archive").exists()
+            with (
+                pytest.raises(DBAPIError, match="permission denied"),
+                ledger.store.writer.begin() as connection,
+                deleting(connection),
+            ):
+                connection.execute(text("DELETE FROM decisions"))
+    finally:
+        with opened(postgres_url, clock) as ledger, ledger.store.writer.begin() as connection:
+            connection.execute(text(f"DROP OWNED BY {ROLE}"))
+            connection.execute(text(f"DROP ROLE {ROLE}"))
 
 
 def test_audits_in_an_archive_stay_on_the_bill(path, clock, tmp_path):
