@@ -54,7 +54,6 @@ from evenhand_service.ledger.database import (
     DECISIONS,
     KINDS,
     METADATA,
-    PERSONAL,
     deleting,
 )
 from evenhand_service.ledger.hard_counts import audits_not_good
@@ -300,13 +299,20 @@ def _remove(ledger: Ledger, record: Json, leaving: _Leaving, by: str) -> Json:
 def _seal_anew(connection: Connection, sealed: Sequence[tuple[int, bytes]]) -> None:
     """Beside archived rows only what the learner needs stays; who was erased stays erased."""
     cursor: Any = connection.connection.cursor()
-    mark = "?" if connection.dialect.name == "sqlite" else "%s"
-    statement = (
-        f"UPDATE {PERSONAL.name} SET sealed = {mark} WHERE seq = {mark} AND sealed IS NOT NULL"
-    )
+    sqlite = connection.dialect.name == "sqlite"
     for start in range(0, len(sealed), AT_ONCE):
-        part = [(data, seq) for seq, data in sealed[start : start + AT_ONCE]]
-        cursor.executemany(statement, part)
+        part = sealed[start : start + AT_ONCE]
+        if sqlite:
+            one = "UPDATE personal SET sealed = ? WHERE seq = ? AND sealed IS NOT NULL"
+            cursor.executemany(one, [(data, seq) for seq, data in part])
+            continue
+        # one statement for all of them: others wait for the head meanwhile
+        many = (
+            "UPDATE personal SET sealed = anew.sealed "
+            "FROM unnest(%s::bigint[], %s::bytea[]) AS anew(seq, sealed) "
+            "WHERE personal.seq = anew.seq AND personal.sealed IS NOT NULL"
+        )
+        cursor.execute(many, ([seq for seq, _ in part], [data for _, data in part]))
 
 
 # Reading archives together with the ledger

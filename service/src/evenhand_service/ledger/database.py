@@ -179,7 +179,6 @@ ARCHIVED = Table(
     Column("product", String, nullable=True),
     Column("past", Text, nullable=True),
     Column("hash", LargeBinary(32), nullable=False),
-    Index("archived_by_product", "product", "seq"),
 )
 """What stays of a row that is in an archive: its hash; of a decision besides the key, so that no
 key gets a second coin, and the product; `past`: what the learner needs of a usable one, as it was
