@@ -26,6 +26,7 @@ from evenhand_service.ledger import (
     Tampered,
     Terms,
     backup,
+    chain,
     export,
     restore,
     verify,
@@ -33,7 +34,7 @@ from evenhand_service.ledger import (
 from evenhand_service.ledger import archive as archives
 from evenhand_service.ledger import standalone_verifier as verifier
 from evenhand_service.ledger.archive import LearnerRow, archive, rows_left_out, whole
-from evenhand_service.ledger.database import deleting
+from evenhand_service.ledger.database import KINDS, deleting
 from evenhand_service.ledger.decision_draw import Drawer
 from evenhand_service.ledger.merkle import proof_of_decision
 from evenhand_service.ledger.outcome_status import RunningCounts
@@ -395,6 +396,46 @@ def test_a_ledger_that_does_not_verify_is_not_archived(ledger, clock, tmp_path):
     with pytest.raises(Damaged, match="no archive is made of it"):
         archived(ledger, tmp_path / "archive")
     assert not (tmp_path / "archive").exists()
+
+
+def rewrite_a_label(connection):
+    previous = bytes(32)
+    victim = connection.execute(text("SELECT max(seq) FROM outcomes WHERE value = '-1'")).scalar()
+    for table in KINDS.values():
+        connection.execute(text(f"DROP TRIGGER {table.name}_keeps_UPDATE"))
+    for seq, kind, row in list(chain.chain_rows(connection)):
+        body = row[-2]
+        if seq == victim:
+            body = body.replace('"value":"-1"', '"value":"+1"')
+            connection.execute(text(f"UPDATE outcomes SET value = '+1' WHERE seq = {seq}"))
+        previous = chain.link(previous, seq, kind, row[1], body)
+        connection.execute(
+            text(f"UPDATE {KINDS[kind].name} SET body = :body, hash = :hash WHERE seq = :seq"),
+            {"body": body, "hash": previous, "seq": seq},
+        )
+    connection.execute(text("UPDATE head SET hash = :hash"), {"hash": previous})
+
+
+def test_rows_that_are_rewritten_after_they_were_verified_are_not_signed(
+    ledger, clock, tmp_path, monkeypatch
+):
+    """Somebody without the keyring changes a label, and all hashes after it, between the
+    verification and the writing: the file alone looks whole.
+    """
+    lived(ledger, clock)
+    verified = archives.verify
+
+    def verify_then_rewrite(checked):
+        found = verified(checked)
+        with checked.store.writer.begin() as connection:
+            rewrite_a_label(connection)
+        return found
+
+    monkeypatch.setattr(archives, "verify", verify_then_rewrite)
+    with pytest.raises(Tampered):
+        archived(ledger, tmp_path / "archive")
+    assert not (tmp_path / "archive").exists()
+    assert rows_left_out(ledger) == 0
 
 
 def test_rows_are_archived_once(shelf, tmp_path):

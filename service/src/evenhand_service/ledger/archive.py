@@ -163,6 +163,9 @@ def _written(
         ledger.store.reader.connect() as connection,
         connection.begin(),
     ):
+        # what is written and signed is the state that leads to the sealed head, seen at once: who
+        # rewrites rows after they were verified is found here (Tampered)
+        ledger.require_chain(0, connection)
         file.write(canonical({"archives": records, "format": standalone_verifier.FORMAT}) + "\n")
         left_out = LeftOut(file)
         personal = personal_rows(connection)
