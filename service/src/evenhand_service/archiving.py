@@ -84,7 +84,9 @@ def closed_rows(ledger: Ledger, products: Sequence[Product], before: float) -> C
             hint="put the product back into the settings.",
         )
     now = max(ledger.clock(), ledger.head().at)
-    limits = {"the present window": _last_before(ledger, min(before, now))}
+    limits = {
+        "the day that was given, or the present window": _last_before(ledger, min(before, now))
+    }
     learned: dict[int, LearnerRow] = {}
     for product in products:
         finished = Trainer(ledger, product, "archive").finished()

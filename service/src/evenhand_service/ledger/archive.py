@@ -85,7 +85,6 @@ class _Leaving:
 
     stubs: list[Stored] = field(default_factory=list)
     sealed: list[tuple[int, bytes]] = field(default_factory=list)
-    rows: int = 0
     at: float = 0.0
     head: bytes = bytes(32)
 
@@ -191,7 +190,6 @@ def _written(
             when = number_literal(at)
             names = f'"at":{when},"body":{body},"hash":"{digest.hex()}","kind":"{kind}"'
             file.write(f'{{{names}{sealed},"seq":{seq}}}\n')
-            leaving.rows += 1
             if kind in ARCHIVED_KINDS:
                 _stays(ledger, leaving, (seq, kind, row), mine, learned.get(seq))
         left_out.write()

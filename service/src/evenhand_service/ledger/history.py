@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Executable, bindparam, func, select
+from sqlalchemy import Connection, Executable, Select, bindparam, func, select
 from sqlalchemy import Row as FetchedRow
 
 from evenhand.canonical import canonical, canonical_digest
@@ -116,6 +116,8 @@ _PAST = (
     .limit(bindparam("most"))
 )
 """What stays of usable decisions that are in archives."""
+_PAST_OVERRULED = _PAST.where(ARCHIVED.c.past.like("%true]"))
+"""Those that people have overruled: the last member of `past_of`."""
 LABELS_NEAR = 100_000
 """Rows among which the newest label is looked for."""
 FOREVER = 2**62
@@ -573,14 +575,14 @@ class LedgerReader:
         return rows
 
     def _pasts(
-        self, product: str, after: int, upto: int, most: int
+        self, product: str, after: int, upto: int, most: int, which: Select[Any] = _PAST
     ) -> Iterator[tuple[int, list[Any], Json | None]]:
         """(row, what `past_of` wrote, its private part or None if the person has been erased)."""
         where = {"product": product, "upto": upto}
         while most > 0:
             with self.store.reader.connect() as connection:
                 some = {"after": after, "most": min(PAGE, most)}
-                page: Sequence[Any] = connection.execute(_PAST, where | some).all()
+                page: Sequence[Any] = connection.execute(which, where | some).all()
             for seq, past, digest, sealed, wrapped, whose in page:
                 private = None
                 if sealed is not None:
@@ -639,12 +641,10 @@ class LedgerReader:
         list of Overruled
             In the order of the chain.
         """
-        archived = []
+        archived: list[Overruled] = []
         if after == 0:  # nothing more is reported about people who are in an archive
-            for seq, past, private in self._pasts(product, 0, upto, FOREVER):
-                group = _group_now(private)
-                if past[_OVERRULED_NOW]:
-                    archived.append(Overruled(seq, past[_ACCEPT], group))
+            found = self._pasts(product, 0, upto, FOREVER, _PAST_OVERRULED)
+            archived = [Overruled(n, past[_ACCEPT], _group_now(mine)) for n, past, mine in found]
         return archived + [
             Overruled(now.seq, now.accept, now.group)
             for then, now in self._changed(product, "override", after, upto, decided=upto)
@@ -1080,8 +1080,7 @@ class _Reports:
 
 
 _ACCEPT = 2
-_OVERRULED_NOW = 10
-"""Places in what `past_of` writes."""
+"""The place of the draw in what `past_of` writes."""
 
 
 def _group_now(private: Json | None) -> Scalar | None:
