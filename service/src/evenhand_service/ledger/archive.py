@@ -227,7 +227,7 @@ def _stays(
 
 
 def _verified(path: Path, head: Path, first: int, last: int, leaving: _Leaving) -> Json:
-    """What the chain will say of the file, once it was read again and every requirement holds in it."""
+    """What the chain will say of the file, once it was read again and keeps every requirement."""
     hashes = hashlib.sha256()
     for row in standalone_verifier.read(path):
         if row["seq"] >= first:
