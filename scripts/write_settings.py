@@ -74,7 +74,8 @@ def default_of(field: "Field[object]") -> str:
         return f'"{value}"'
     if isinstance(value, tuple):
         return "[" + ", ".join(f'"{one}"' for one in value) + "]"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    # as people write it: whole numbers without a fraction, and no exponent
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def tables() -> dict[str, dict[str, tuple[str, str]]]:

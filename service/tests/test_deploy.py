@@ -86,6 +86,31 @@ def test_pods_cannot_write_their_root_nor_gain_rights():
         assert rights["capabilities"] == {"drop": ["ALL"]}
 
 
+def test_each_replica_keeps_its_mark_and_its_witness(tmp_path):
+    """The mark is written beside the keyring, the heads where the settings say; both outlive the
+    pod.
+    """
+    from evenhand_service import load_settings
+    from evenhand_service.server import mark_of
+
+    document = list(yaml.safe_load_all((ROOT / "deploy/kubernetes/evenhand.yaml").read_text()))
+    (replicas,) = (part["spec"] for part in document if part["kind"] == "StatefulSet")
+    path = tmp_path / "service.toml"
+    path.write_text(document[0]["data"]["service.toml"])
+    settings = load_settings(path)
+    lasting = {one["metadata"]["name"] for one in replicas["volumeClaimTemplates"]}
+    (container,) = replicas["template"]["spec"]["containers"]
+    mounted = {
+        one["mountPath"]: one["name"]
+        for one in container["volumeMounts"]
+        if not one.get("readOnly")
+    }
+    written = [mark_of(settings), *(Path(one["path"]) for one in settings.witnesses)]
+    assert len(written) == 2
+    for file in written:
+        assert mounted[str(file.parent)] in lasting
+
+
 def test_settings_in_the_deployment_files_are_settings(tmp_path):
     from evenhand_service import load_settings
 

@@ -103,8 +103,9 @@ def test_training_after_the_budget_is_spent_publishes_the_same_bits(where):
 
 @pytest.mark.slow
 def test_a_policy_that_thaws_is_seen(tmp_path):
-    """The negative control: with this defect something else is published after the frozen policy
-    (where a budget could be exceeded at the start, it published the gap .150).
+    """The negative control, and a weaker one: with this defect something else is published after
+    the frozen policy, but its gap keeps the limit (where a budget could be exceeded at the start,
+    it published the gap .150).
     """
     where = tmp_path / "ledger.sqlite"
     with served(where, product(audit_budget=40.0), seed=1, world=FIFTEEN) as bank:

@@ -5,7 +5,7 @@ with which chance, and what became of it; and decisions in the formats of other 
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from evenhand.hypotheses.models import trusting
 from evenhand_service.decider import stored_mixture
 from evenhand_service.explanations import AS_DRAWN
 from evenhand_service.ledger import Ledger, Row, TooEarly, export, standalone_verifier, verify
+from evenhand_service.ledger.archive import require_all, whole
 from evenhand_service.ledger.audit import for_owner, require_sound
 from evenhand_service.ledger.standalone_verifier import tables_of
 from evenhand_service.settings import Product
@@ -60,6 +61,8 @@ def pack(
     *,
     reveal_by: str | None = None,
     with_problems: bool = False,
+    archives: Sequence[Path] = (),
+    revealed: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the pack into a new directory that only its owner can read; `pages/pack-readme.md` says
     what is in it. Every file is in the signed pack.json by its SHA-256.
@@ -69,8 +72,18 @@ def pack(
 
     `reveal_by`: reveal the secrets of ended windows in this person's name. `with_problems`: of a
     ledger that does not verify, pack the chain as it stands and sign the list of problems with it;
-    there are no tables then, because nobody knows what they should say.
+    there are no tables then, because nobody knows what they should say. `archives`: folders whose
+    rows are put back, in a copy of the ledger; a period that holds archived decisions needs them.
+    `revealed`: the secrets, where they have been revealed.
     """
+    if archives:
+        if not with_problems:
+            require_sound(verify(ledger), "nothing is packed")
+        secrets = _revealed(ledger, reveal_by)
+        with whole(ledger, archives) as complete:
+            options: Json = {"with_problems": with_problems, "revealed": secrets}
+            return pack(complete, product, period, target, **options)
+    require_all(ledger, period.start)
     with trusting(product.trusted):
         found = verify(ledger, deep=True)
     if not with_problems:
@@ -81,7 +94,7 @@ def pack(
     documents: dict[str, object] = {"secrets.json": {}}
     decisions = 0
     if found.ok:
-        secrets = _revealed(ledger, reveal_by)
+        secrets = dict(revealed or {}) or _revealed(ledger, reveal_by)
         # revealing writes rows: the pack ends with the last of them
         head = ledger.signed_head() if secrets else ledger.sign_head(found.head)
         upto = head.head.seq

@@ -16,6 +16,7 @@ from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
 from evenhand_service.ledger import (
+    Archived,
     Conflict,
     GapUnconfirmed,
     Gone,
@@ -33,6 +34,7 @@ from evenhand_service.ledger import Invalid as InvalidField
 PROBLEMS = {
     "conflict": (409, "This key was used with another body"),
     "gone": (410, "This person has been erased"),
+    "archived": (410, "This decision is in an archive"),
     "not-found": (404, "There is no such thing"),
     "invalid": (422, "A field is not what it must be"),
     "quarantined": (409, "A rejected person has no outcome"),
@@ -49,7 +51,6 @@ PROBLEMS = {
     "too-large": (413, "The body is too large"),
     "too-many-members": (422, "The body has too many members"),
     "media-type": (415, "The body must be JSON"),
-    "too-slow": (408, "The request came too slowly"),
     "too-many": (429, "Too many requests"),
     "wrong-host": (421, "The service does not answer for this host"),
     "bad-json": (400, "The body is no JSON"),
@@ -61,6 +62,7 @@ PROBLEMS = {
 KINDS: Mapping[type[EvenhandError], str] = {
     Conflict: "conflict",
     Gone: "gone",
+    Archived: "archived",
     NotFound: "not-found",
     InvalidField: "invalid",
     StalePolicy: "stale-policy",

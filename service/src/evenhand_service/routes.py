@@ -90,7 +90,7 @@ class CanonicalResponse(JSONResponse):
 
 
 ROUTER = APIRouter(
-    responses=refuses(400, 401, 403, 405, 408, 413, 415, 421, 422, 429, 503),
+    responses=refuses(400, 401, 403, 405, 413, 415, 421, 422, 429, 503),
     default_response_class=CanonicalResponse,
 )
 

@@ -59,6 +59,7 @@ class ProductCounts:
     _last_row: int = 0
     _kept: int = 0
     _whole: bool = False
+    _archives: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self, rows: int | None = None) -> None:
@@ -68,6 +69,14 @@ class ProductCounts:
         name = self.product.name
         limit = ROWS_AT_ONCE if rows is None else rows
         with self._lock:
+            newest = max((int(one["seq"]) for one in self.ledger.archives()), default=0)
+            if newest != self._archives:
+                # reports on decisions that are in an archive now may not have been seen
+                self._archives = newest
+                self._last_row = self._last_decision = self._kept = 0
+                self.people.clear()
+                self.accepted.clear()
+                self.overruled.clear()
             if self._last_row == 0:
                 self._resume()
             since = self._last_row
@@ -96,7 +105,7 @@ class ProductCounts:
 
     def _resume(self) -> None:
         found = self.ledger.summary(self.product.name, "groups")
-        if found is not None:
+        if found is not None and found[0] >= self._archives:
             self._last_row = self._kept = found[0]
             self._last_decision = found[1]["last_decision"]
             self.people, self.accepted = (

@@ -481,12 +481,14 @@ class Trainer:
 
     def _rows(self, after: int, upto: int, *, known: int) -> list[Row]:
         """Every usable decision of the rows after `after` up to `upto`, with what had been reported
-        about it by row `known`.
+        about it by row `known`. Those in archives are kept as they were known when they closed, and
+        nobody reads them for another row.
         """
+        archived = self.ledger.past(self.product.name, after, upto)
         history = self.ledger.history(
             self.product.name, after=after, upto=known, maturity=self.product.maturity
         )
-        rows = list(itertools.takewhile(lambda row: row.seq <= upto, history))
+        rows = archived + list(itertools.takewhile(lambda row: row.seq <= upto, history))
         usable = self.ledger.count_usable(self.product.name, after=after, upto=upto)
         if len(rows) != usable:
             raise Damaged(
@@ -504,6 +506,11 @@ class Trainer:
         lineage = {policy.epoch: policy.id for policy in published}
         for policy in published:
             lineage |= {one["epoch"]: one["policy"] for one in variants_of(policy)}
+        # which policy drew an archived decision was compared before it left
+        rows = [
+            replace(row, policy=lineage.get(row.epoch, "")) if row.status == "archived" else row
+            for row in rows
+        ]
         append_rows(
             self._learner.online.rounds,
             rows,
@@ -512,6 +519,27 @@ class Trainer:
             maturity=self.product.maturity,
         )
         self._closed_rows += [row.seq for row in rows]
+
+    def finished(self) -> list[Row]:
+        """Read the decisions with which the learner has finished.
+
+        They are closed, and the drift tests have been fed with them; what is told of them later
+        changes nothing. So they may go into an archive.
+
+        Returns
+        -------
+        list of Row
+            In the order of the chain, from the first usable decision on, each as it was known when
+            it was closed.
+        """
+        with self._busy:
+            self.catch_up()
+            rows: list[Row] = []
+            for before, after in itertools.pairwise(self._lineage()):
+                now = Closing.of(after)
+                rows += self._rows(Closing.of(before).closed, now.closed, known=now.upto)
+            watch = self._learner.state.drift
+            return rows if watch is None else rows[: watch.fed_to]
 
     def _matured(self, row: Row, at: float) -> bool:
         window = self.product.maturity

@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from service.tests.bank import KEYRING, LOAN, Bank, application, ledger_with_settings
+from service.tests.bank import (
+    DAY,
+    KEYRING,
+    LOAN,
+    TOML,
+    Bank,
+    Clock,
+    application,
+    ledger_with_settings,
+)
 
 from evenhand.cli import main
 from evenhand.fairness.certificate import PROTOCOL_VERSION
@@ -59,6 +68,43 @@ def test_verify_and_what_it_finds(folder):
     document = json.loads(told.stdout)
     assert not document["ok"]
     assert {"row": 20, "what": "its hash is not that of its content"} in document["problems"]
+
+
+@pytest.mark.thorough
+def test_ended_windows_leave_for_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bank = Bank("ledger.sqlite", Clock(1_600_000_000.0))
+    bank.repay(*bank.arrive(150, seed=4))
+    bank.clock.now += 31 * DAY
+    assert bank.post("/v1/train", {"product": "loan"}).status_code == 200
+    bank.arrive(20, seed=5, first=1000)
+    bank.close()
+    KEYRING.save("keyring.json")
+    Path("service.toml").write_text(TOML)
+    before = Path("ledger.sqlite").stat().st_size
+    early = run("archive", "--before", "2020-01-01", "--by", "Ada", "--out", "shelf")
+    assert early.exit_code != 0
+    assert "there is nothing to archive" in early.output
+    done = run("archive", "--before", "2021-01-01", "--by", "Ada", "--out", "shelf")
+    assert (done.exit_code, Path("ledger.sqlite").stat().st_size < before) == (0, True)
+    assert "left the ledger" in done.output
+    assert run("archive", "--before", "2021-01-01", "--by", "Ada", "--out", "more").exit_code != 0
+    alone = run("verify", "--deep")
+    assert (alone.exit_code, "are in archives that were not given" in alone.output) == (0, True)
+    together = json.loads(run("verify", "--deep", "--archive", "shelf", "--json").stdout)
+    assert (together["ok"], together["left_out"]) == (True, 0)
+    assert "in an archive" in run("proof", "k3", "--out", "proof.json").output
+    assert run("proof", "k3", "--out", "proof.json", "--archive", "shelf").exit_code == 0
+    assert standalone_verifier.main(["--proof", "proof.json"]) == 0
+    kind = ("--format", "dsjson", "--out", "log.json")
+    assert "give their folders" in run("export", *kind).output
+    assert "170 decisions" in run("export", *kind, "--archive", "shelf").output
+    file = Path("shelf/archive.jsonl")
+    drawn = '"body":{"accept":true,"acceptance"'
+    file.write_text(file.read_text().replace(drawn, drawn.replace("true", "false"), 1))
+    broken = run("verify", "--archive", "shelf")
+    assert broken.exit_code != 0
+    assert "is not the one that was archived" in broken.output
 
 
 def test_a_pack_verifies_with_the_standard_library_alone(folder):

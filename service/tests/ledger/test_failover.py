@@ -2,7 +2,9 @@
 
 import psycopg
 import pytest
+from service.tests.ledger import conftest
 from service.tests.ledger.helpers import Clock, opened, person, published
+from service.tests.ledger.standby import NAME, replicated
 from service.tests.torture.operating import put_back
 
 from evenhand_service.ledger import GapUnconfirmed, Tampered, Terms, postgres, verify
@@ -85,3 +87,61 @@ def test_a_running_replica_misses_its_row_although_others_have_gone_on(postgres_
                 other.decide(person(number), terms)
         with pytest.raises(Tampered, match="not in"):
             running.decide(person(9), terms)
+
+
+# a real standby
+
+
+@pytest.fixture
+def servers():
+    if conftest._postgres_tools() is None:
+        conftest.skip("PostgreSQL's initdb and pg_ctl are not installed")
+    with replicated() as made:
+        yield made
+
+
+@pytest.mark.slow
+def test_a_synchronous_standby_takes_over_without_a_human(servers, tmp_path):
+    """The server is killed. Whoever was running goes on, and so does whoever starts afterwards: the
+    last row that each has acknowledged is in the standby.
+    """
+    mark = tmp_path / "keyring.json.mark"
+    servers.synchronous(NAME)
+    with opened(servers.url, mark=mark) as running:
+        terms = Terms(published(running), 0.5)
+        answers = {n: running.decide(person(n), terms).body for n in range(30)}
+        servers.fail_over()
+        for number, body in answers.items():
+            again = running.decide(person(number), terms)
+            assert (again.body, again.replayed) == (body, True)
+        running.decide(person(100), terms)
+    with opened(servers.url, mark=mark) as started:
+        assert started.decide(person(7), terms).body == answers[7]
+        started.decide(person(101), terms)
+        assert actions(started).count("failed_over") == 1
+        assert "restored" not in actions(started)
+        assert verify(started, deep=True).ok
+
+
+@pytest.mark.slow
+def test_a_standby_that_was_behind_draws_for_nobody(servers, tmp_path):
+    """The control: a commit does not wait for the standby, which is away when the last people are
+    answered.
+    """
+    mark = tmp_path / "keyring.json.mark"
+    servers.synchronous("")
+    with opened(servers.url, mark=mark) as running:
+        terms = Terms(published(running), 0.5)
+        running.decide(person(1), terms)
+        servers.run(1, "pg_ctl", "-m", "fast", "stop")
+        running.decide(person(2), terms)
+        servers.run(0, "pg_ctl", "-m", "immediate", "stop")
+        servers.start(1)
+        servers.run(1, "pg_ctl", "-w", "promote")
+        with pytest.raises(Tampered, match="had been written"):
+            running.decide(person(3), terms)
+    with opened(servers.url, mark=mark) as started:
+        assert "restored" in actions(started)
+        assert started.decide(person(1), terms).replayed
+        with pytest.raises(GapUnconfirmed):
+            started.decide(person(3), terms)

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from service.tests.torture.archives import archived_and_killed
 from service.tests.torture.bets import bets_before_coins
 from service.tests.torture.chaos import chaos
 from service.tests.torture.counts import hard_counts
@@ -181,6 +182,11 @@ ROWS = (
     Row("people erased by later coins, two epochs in one closing", bets_before_coins, long=True),
     Row(
         "quota and audit budget, 64 clients, one process and three replicas", hard_counts, long=True
+    ),
+    Row(
+        "ended windows into archives, killed in the middle",
+        and_mutant(archived_and_killed, "forgetful"),
+        long=True,
     ),
     Row("sessions on three replicas", of_three(sessions, "own sessions"), long=True),
     Row("faults under load, three replicas, the recorded history", chaos, long=True),

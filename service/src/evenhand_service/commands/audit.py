@@ -1,4 +1,4 @@
-"""`evenhand audit`: verify, pack, export, backup and restore a ledger."""
+"""`evenhand audit`: verify, pack, export, archive, backup and restore a ledger."""
 
 import contextlib
 import json
@@ -49,6 +49,16 @@ by_option = click.option(
 )
 
 
+archive_option = click.option(
+    "--archive",
+    "archives",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    help="A folder that `archive` made: its rows are put back into a copy; may be repeated.",
+)
+
+
 def period_options(command: Function) -> Function:
     """The product and the days that an auditor asks about; each option is handed on by its name."""
     options = [
@@ -75,7 +85,7 @@ def period_options(command: Function) -> Function:
 
 @click.group("audit")
 def command() -> None:
-    """Verify a ledger, pack it for an auditor, export it, back it up and restore it.
+    """Verify a ledger, pack it for an auditor, export it, archive it, back it up and restore it.
 
     While the service runs, verify, pack, export and backup work on a snapshot.
 
@@ -86,8 +96,12 @@ def command() -> None:
 
 
 @contextlib.contextmanager
-def _ledger(settings: "Settings") -> "Iterator[tuple[Ledger, bool]]":
-    """(ledger, whether it is the ledger itself, and no snapshot of it)."""
+def _ledger(
+    settings: "Settings", archives: tuple[Path, ...] = ()
+) -> "Iterator[tuple[Ledger, bool]]":
+    """(ledger, whether it is the ledger itself, and no snapshot of it); with archives, a copy into
+    which their rows were put back.
+    """
     from evenhand_service.ledger import SystemClock
     from evenhand_service.server import is_read_only, ledger_or_snapshot
 
@@ -97,7 +111,13 @@ def _ledger(settings: "Settings") -> "Iterator[tuple[Ledger, bool]]":
             if is_read_only(settings):
                 note = "The ledger cannot be written here; this is a copy of it."
             click.echo(note, err=True)
-        yield ledger, itself
+        if not archives:
+            yield ledger, itself
+            return
+        from evenhand_service.ledger.archive import whole
+
+        with whole(ledger, archives) as complete:
+            yield complete, False
 
 
 def _writable(settings: "Settings") -> "Ledger":
@@ -149,12 +169,14 @@ def _chosen(
     multiple=True,
     help="A witness's file, directory or URL, besides those of the settings; may be repeated.",
 )
+@archive_option
 @json_options
 def verify_command(
     settings: "Settings",
     head: Path | None,
     deep: bool,
     witnesses: tuple[str, ...],
+    archives: tuple[Path, ...],
     document: str | Path | None,
 ) -> None:
     """Find any edit, deletion, reordering or truncation of the ledger.
@@ -163,6 +185,7 @@ def verify_command(
     """
     from evenhand.hypotheses.models import trusting
     from evenhand_service.ledger import Invalid, SignedHead, verify
+    from evenhand_service.ledger.archive import rows_left_out
     from evenhand_service.ledger.decision_draw import GAPS, has_gap
     from evenhand_service.ledger.standalone_verifier import Problem
     from evenhand_service.ledger.witness import read_entries
@@ -175,8 +198,9 @@ def verify_command(
         except Invalid as error:
             click.echo(f"A witness of the settings is not read: {error.sentence}", err=True)
     trusted = [name for product in settings.products for name in product.trusted]
-    with _ledger(settings) as (ledger, itself), trusting(trusted):
+    with _ledger(settings, archives) as (ledger, itself), trusting(trusted):
         verification = verify(ledger, published, deep, witnessed)
+        left_out = rows_left_out(ledger)
         with ledger.store.reader.connect() as connection:
             gap = has_gap(connection.execute(GAPS))
     if gap:
@@ -189,6 +213,7 @@ def verify_command(
         "head": asdict(verification.head),
         "problems": [{"row": one.seq, "what": one.what} for one in verification.problems],
         "deep": deep,
+        "left_out": left_out,
         "snapshot": not itself,
     }
     if not emit(document, figures):
@@ -198,6 +223,8 @@ def verify_command(
             f"{verification.rows:,} rows, head {verification.head.seq} {verification.head.hash}, "
             f"{len(verification.problems)} problems"
         )
+        if left_out:
+            click.echo(f"{left_out:,} of the rows are in archives that were not given (--archive)")
     if not verification.ok:
         raise click.exceptions.Exit(1)
 
@@ -208,13 +235,14 @@ def verify_command(
 @click.option(
     "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="A new file."
 )
-def proof_command(settings: "Settings", key: str, out: Path) -> None:
+@archive_option
+def proof_command(settings: "Settings", key: str, out: Path, archives: tuple[Path, ...]) -> None:
     """A proof for one applicant that the decision with this KEY is in the ledger."""
     import os
 
     from evenhand_service.ledger.merkle import proof_of_decision
 
-    with _ledger(settings) as (ledger, _):
+    with _ledger(settings, archives) as (ledger, _):
         proof = proof_of_decision(ledger, key)
     handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -236,6 +264,7 @@ def proof_command(settings: "Settings", key: str, out: Path) -> None:
     is_flag=True,
     help="Pack the chain of a ledger that does not verify, and sign the problems with it.",
 )
+@archive_option
 def pack_command(
     settings: "Settings",
     product: str | None,
@@ -244,6 +273,7 @@ def pack_command(
     out: Path,
     reveal: str | None,
     with_problems: bool,
+    archives: tuple[Path, ...],
 ) -> None:
     """Everything that an auditor needs, in one directory, with a verifier that needs no package.
 
@@ -260,7 +290,15 @@ def pack_command(
                 "secrets are revealed by the running service.", hint="POST /v1/windows/NAME/reveal."
             )
         chosen, period = _chosen(settings, product, start, end)
-        pack(ledger, chosen, period, out, reveal_by=reveal, with_problems=with_problems)
+        pack(
+            ledger,
+            chosen,
+            period,
+            out,
+            reveal_by=reveal,
+            with_problems=with_problems,
+            archives=archives,
+        )
     click.echo(
         f"Pack: {out}\nVerify it: cd {out} && "
         "python verifier.py ledger.jsonl --secrets secrets.json --head head.json --pack pack.json"
@@ -305,6 +343,7 @@ def check_pack_command(directory: Path, public_key: str | None) -> None:
     required=True,
     help="The file to write.",
 )
+@archive_option
 def export_command(
     settings: "Settings",
     product: str | None,
@@ -312,16 +351,48 @@ def export_command(
     end: datetime | None,
     kind: str,
     out: Path,
+    archives: tuple[Path, ...],
 ) -> None:
     """Decisions with propensities for other tools: Open Bandit Pipeline (.npz), VW (dsjson),
     Parquet.
     """
     from evenhand_service.audit_pack import export_decisions
+    from evenhand_service.ledger.archive import require_all
 
     chosen, period = _chosen(settings, product, start, end)
-    with _ledger(settings) as (ledger, _):
+    with _ledger(settings, archives) as (ledger, _):
+        require_all(ledger, period.start)
         rows = (row for row in ledger.history(chosen.name) if period.holds(row.at))
         click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")
+
+
+@command.command("archive")
+@config_option
+@by_option
+@click.option(
+    "--before",
+    metavar="DAY",
+    type=click.DateTime(["%Y-%m-%d"]),
+    required=True,
+    help="Windows that had ended by this day, UTC.",
+)
+@out_folder_option
+def archive_command(settings: "Settings", by: str, before: datetime, out: Path) -> None:
+    """Move the rows of ended windows into a folder, verify it, and remove them here.
+
+    The chain goes on. People whose rows are archived can be erased as before; a retry of an
+    archived key is refused, and so is a late label. Keep the folder: it is the only copy. Stop a
+    service on SQLite first; on PostgreSQL give the URL of the tables' owner.
+    """
+    from evenhand_service.archiving import archive_closed
+
+    until = before.replace(tzinfo=UTC).timestamp()
+    with _writable(settings) as ledger:
+        told = archive_closed(ledger, settings.products, until, out, by=by)
+    click.echo(
+        f"Archive: {out}\nRows {told['first']} to {told['last']}: {told['rows']:,} left the "
+        f"ledger.\nVerify it: cd {out} && python verifier.py archive.jsonl --head head.json"
+    )
 
 
 @command.command("backup")

@@ -44,6 +44,7 @@ from evenhand_service.ledger.outcome_status import (
 )
 from evenhand_service.ledger.publishing import Active, CertificateRow, Event, Lease, PolicyRecord
 from evenhand_service.ledger.refusals import (
+    Archived,
     ClockJumped,
     Conflict,
     Damaged,
@@ -69,6 +70,7 @@ __all__ = [
     "Active",
     "Answer",
     "Application",
+    "Archived",
     "Basis",
     "CertificateRow",
     "Clock",

@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from evenhand.hypotheses import policy_from_json
 from evenhand.randomness import KeyedHash, keyed_uniform
 from evenhand_service.ledger import postgres
 from evenhand_service.ledger.chain import (
+    ArchiveCheck,
     Head,
     SignedHead,
     Stored,
@@ -38,12 +40,19 @@ from evenhand_service.ledger.chain import (
     link,
     lookup_values,
     personal_rows,
+    read_archives,
     read_head,
     read_head_seal,
 )
 from evenhand_service.ledger.decision_draw import person_digest, text_agrees
 from evenhand_service.ledger.guard import Clock
-from evenhand_service.ledger.keyring import Keyring, fingerprint, open_fields, open_row
+from evenhand_service.ledger.keyring import (
+    Keyring,
+    fingerprint,
+    open_fields,
+    open_past,
+    open_row,
+)
 from evenhand_service.ledger.ledger import Ledger
 from evenhand_service.ledger.merkle import MerkleFrontier
 from evenhand_service.ledger.publishing import PolicyRecord
@@ -60,7 +69,7 @@ from evenhand_service.ledger.standalone_verifier import (
 )
 
 TOGETHER = 1000
-"""People about whom a policy is asked at once."""
+"""People about whom a policy is asked at once, and hashes in a line of an export."""
 FIELDS = ("who", "features", "group", "reply")
 DATABASE = "ledger.sqlite"
 ANCHOR = "head.json"
@@ -134,7 +143,8 @@ def verify(
     True
     """
     with ledger.store.reader.connect() as connection, connection.begin():
-        checks = _Checks(ledger, personal_rows(connection, keys=deep), deep)
+        archived = ArchiveCheck(read_archives(connection))
+        checks = _Checks(ledger, personal_rows(connection, keys=deep), deep, archived)
         head = read_head(connection)
         seal = read_head_seal(connection)
         seen = _Seen(ledger, witnessed, checks.refuse)
@@ -166,8 +176,11 @@ def verify(
 class _Checks:
     """The requirements of the chain, row by row: where the walk stands, and what it has seen."""
 
-    def __init__(self, ledger: Ledger, personal: Iterator[Stored], deep: bool) -> None:
+    def __init__(
+        self, ledger: Ledger, personal: Iterator[Stored], deep: bool, archived: ArchiveCheck
+    ) -> None:
         self.keyring = ledger.keyring
+        self.archived = archived
         self.personal = personal
         self.deep = _Recomputed(ledger, self.refuse) if deep else None
         self.next_personal = next(personal, None)
@@ -189,11 +202,19 @@ class _Checks:
     def row(self, seq: int, kind: str, row: Stored) -> None:
         """A row of the chain: place, hash, columns, then the requirements of its kind."""
         self.rows += 1
-        at = row[1]
-        text = row[-2]
         stored = bytes(row[-1])
         if seq != self.seq + 1:
             self.refuse(seq, f"row {self.seq + 1} was expected here")
+        if seq <= self.archived.last or kind == "archived":
+            for what in self.archived.row(seq, kind, row):
+                self.refuse(seq, what)
+        if kind == "archived":
+            self.previous = stored
+            self.seq = seq
+            self.left_out(seq, stored)
+            return
+        at = row[1]
+        text = row[-2]
         if at < self.at:
             self.refuse(seq, "its time is before that of the row before")
         if link(self.previous, seq, kind, at, text) != stored:
@@ -217,6 +238,25 @@ class _Checks:
         if row[2:-2] != lookup_values(kind, body):
             self.refuse(seq, "its columns are not what its body says")
         self.requirements(seq, kind, body)
+
+    def left_out(self, seq: int, digest: bytes) -> None:
+        """What is sealed beside a row that is in an archive: it is under its person's own key, and
+        bound to the row.
+        """
+        while self.next_personal is not None and self.next_personal[0] < seq:
+            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
+            self.next_personal = next(self.personal, None)
+        if self.next_personal is None or self.next_personal[0] != seq:
+            return
+        _, sealed, wrapped, lookup = self.next_personal
+        self.next_personal = next(self.personal, None)
+        if sealed is None:
+            self.emptied.add(seq)
+        elif self.deep is not None:
+            try:
+                open_past(self.keyring.unwrap(wrapped or b"", bytes(lookup or b"")), sealed, digest)
+            except Damaged as damage:
+                self.refuse(seq, str(damage))
 
     def requirements(self, seq: int, kind: str, body: Json) -> None:
         """The requirements of the kinds that have some."""
@@ -573,10 +613,15 @@ def export(
         file.write(canonical({"format": FORMAT}) + "\n")
         personal = personal_rows(connection)
         beside = next(personal, None)
+        left_out = LeftOut(file)
         for seq, kind, row in chain_rows(connection):
             if upto is not None and seq > upto:
                 break
             rows += 1
+            if kind == "archived":
+                left_out.add(seq, bytes(row[-1]))
+                continue
+            left_out.write()
             at = row[1]
             body = row[-2]
             digest = bytes(row[-1]).hex()
@@ -598,7 +643,34 @@ def export(
                 f'"at":{when},"body":{body},"hash":"{digest}","kind":"{kind}",{proven}"seq":{seq}'
             )
             file.write(f"{{{line}}}\n")
+        left_out.write()
     return rows
+
+
+class LeftOut:
+    """Rows that are in an archive, in an export: the hashes of those that follow one another stand
+    in one line.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._first = 0
+        self._hashes: list[str] = []
+
+    def add(self, seq: int, digest: bytes) -> None:
+        """One more row."""
+        if len(self._hashes) == TOGETHER:
+            self.write()
+        if not self._hashes:
+            self._first = seq
+        self._hashes.append(digest.hex())
+
+    def write(self) -> None:
+        """Write those that have not been written."""
+        if self._hashes:
+            line = {"hashes": "".join(self._hashes), "kind": "archived", "seq": self._first}
+            self._file.write(canonical(line) + "\n")
+            self._hashes = []
 
 
 def _proofs(keyring: Keyring, body: str, beside: Stored, names: Sequence[str]) -> Json:
@@ -669,7 +741,7 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
         (target / ANCHOR).write_text(canonical(ledger.sign_head(found.head).to_json()))
         written.append(target / ANCHOR)
     for path in (*written, target):
-        _sync(path)
+        sync(path)
     require_sound(found, f"the copy in {target} has no signed head, and is no backup")
     return target
 
@@ -741,7 +813,7 @@ def restore(
         postgres.load(url, source / postgres.DUMP)
     else:
         shutil.copyfile(source / DATABASE, target)
-        _sync(target)
+        sync(target)
     with Ledger.open(where, keyring=keyring, clock=clock) as ledger:
         mark_restored(ledger, by)
         verification = verify(ledger, anchor)
@@ -780,7 +852,8 @@ def mark_restored(ledger: Ledger, by: str) -> None:
     ledger.mark_restored(by)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Return when a file or a folder is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -8,6 +8,7 @@ On PostgreSQL the head's row is locked until the commit, so replicas append one 
 import hashlib
 import heapq
 import json
+import sqlite3
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +43,8 @@ from sqlalchemy import (
 from evenhand.canonical import canonical, number_literal
 from evenhand.contracts import Json
 from evenhand_service.ledger.database import (
+    ARCHIVED,
+    ARCHIVED_EVENT,
     EVENTS,
     HEAD,
     KEY_EVENTS,
@@ -60,6 +63,7 @@ from evenhand_service.ledger.refusals import (
     Refusal,
     Tampered,
 )
+from evenhand_service.ledger.standalone_verifier import ArchivedRows
 
 Values = tuple[Any, ...]
 PAGE = 5000
@@ -495,6 +499,9 @@ class Job:
     tidy: bool = False
     """Whether SQLite's WAL is to be emptied afterwards, because it may still hold what was erased.
     """
+    compact: bool = False
+    """Whether SQLite's file is to be written anew afterwards, without the room of what was removed.
+    """
     result: Any = None
     error: BaseException | None = None
     committing: bool = False
@@ -644,6 +651,8 @@ class Writer:
                 raise _unavailable(str(self.broken))
             with self._engine.connect() as connection:
                 self._transact(connection, jobs)
+                if connection.dialect.name == "sqlite" and any(job.compact for job in jobs):
+                    _compact(connection)
                 if connection.dialect.name == "sqlite" and any(job.tidy for job in jobs):
                     connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except Exception as error:  # noqa: BLE001 - whoever waits must be informed, whatever it was
@@ -692,6 +701,16 @@ class Writer:
         else:
             LOG.error("%s", reason)
         return _unavailable(reason)
+
+
+def _compact(connection: Connection) -> None:
+    """Write SQLite's file anew. It takes as much room again; where there is none the file stays as
+    large as it was, and what was removed is overwritten all the same (`secure_delete`).
+    """
+    try:
+        connection.connection.cursor().execute("VACUUM")
+    except sqlite3.Error as error:
+        LOG.warning("the file of the ledger was not made smaller: %s", error)
 
 
 def perform(transaction: Transaction, jobs: list[Job], drawer: Draws) -> None:
@@ -880,18 +899,30 @@ def follow(connection: Connection, guard: HeadGuard, after: int) -> None:
 
 def followed(connection: Connection, known: Checked, seq: int, digest: bytes) -> bytes:
     """The digest of the events and policies of the chain that leads from a known state to a sealed
-    head; Tampered if it does not, or if there is any other row.
+    head; Tampered if it does not, or if there is any other row. What stays of archived rows must be
+    what the chain says of their archive.
     """
     control = control_digest(connection, known.seq)
     if control != known.control:
         raise tampered(f"the events and policies up to row {known.seq} are others than they were")
+    archives = read_archives(connection)
+    archived = ArchiveCheck(archives)
     last = known.seq
     at_end = known.hash
-    for number, kind, row in chain_rows(connection, after=known.seq):
-        at_end = link(at_end, number, kind, row[1], row[-2])
+    # an archive is checked as a whole, also where its first rows are known
+    begun = [one["first"] - 1 for one in archives if one["first"] <= known.seq < one["last"]]
+    for number, kind, row in chain_rows(connection, after=min(begun, default=known.seq)):
+        for what in archived.row(number, kind, row):
+            raise tampered(f"row {number}: {what}")
+        if number <= known.seq:
+            continue
+        left_out = kind == "archived"
+        at_end = bytes(row[-1]) if left_out else link(at_end, number, kind, row[1], row[-2])
         if number != last + 1 or number > seq or at_end != bytes(row[-1]):
             raise tampered(f"row {number} of the {kind} table does not stand in the sealed chain")
         last = number
+        if left_out:
+            continue
         lookups = lookup_values(kind, json.loads(row[-2]))
         if lookups != row[2:-2]:
             raise tampered(f"the columns of row {number} are not what its body says")
@@ -921,7 +952,7 @@ def read_head(connection: Connection) -> Head:
 
 def row_hashes(connection: Connection, after: int, upto: int) -> dict[int, bytes]:
     """The hashes of the rows after one row and up to another, by their numbers."""
-    tables = (table.c for table in KINDS.values())
+    tables = (table.c for table in (*KINDS.values(), ARCHIVED))
     between = (select(c.seq, c.hash).where(c.seq > after, c.seq <= upto) for c in tables)
     rows = connection.execute(union_all(*between))
     return {int(seq): bytes(digest) for seq, digest in rows}
@@ -932,7 +963,9 @@ Stored = tuple[Any, ...]
 
 
 def chain_rows(connection: Connection, after: int = 0) -> Iterator[tuple[int, str, Stored]]:
-    """(seq, kind, row) of all tables in the order of the chain; `after`: of the rows after it."""
+    """(seq, kind, row) of all tables in the order of the chain; `after`: of the rows after it. What
+    stays of an archived row is of the kind "archived": (seq, key, product, past, hash).
+    """
 
     def rows_of(kind: str, table: Table) -> Iterator[tuple[int, str, Stored]]:
         names = ", ".join(f'"{column.name}"' for column in table.columns)
@@ -941,7 +974,61 @@ def chain_rows(connection: Connection, after: int = 0) -> Iterator[tuple[int, st
             for row in _pages(connection, f"SELECT {names} FROM {table.name}", after)
         )
 
-    return heapq.merge(*(rows_of(kind, table) for kind, table in KINDS.items()), key=itemgetter(0))
+    tables = {**KINDS, "archived": ARCHIVED}
+    return heapq.merge(*(rows_of(kind, table) for kind, table in tables.items()), key=itemgetter(0))
+
+
+def read_archives(connection: Connection) -> list[Json]:
+    """What the chain says of its archives, oldest first: the info of each event, and its row as
+    `seq`.
+    """
+    rows = connection.execute(
+        select(EVENTS.c.seq, EVENTS.c.body)
+        .where(EVENTS.c.action == ARCHIVED_EVENT)
+        .order_by(EVENTS.c.seq)
+    )
+    return [{**json.loads(row.body)["info"], "seq": int(row.seq)} for row in rows]
+
+
+def index_line(row: Stored) -> bytes:
+    """What stays of an archived row, for the digest `index` of its archive."""
+    seq, key, product, past, digest = row
+    found = None if key is None else bytes(key).hex()
+    return canonical([seq, found, product, past, bytes(digest).hex()]).encode() + b"\n"
+
+
+class ArchiveCheck:
+    """Whether what stays of archived rows is what the chain says of their archives: all hashes, and
+
+        index = SHA-256(what stays of one row | of the next | ...)
+
+    so that no key is taken out, which would get a second coin, and nothing is taught to the
+    learner.
+    """
+
+    def __init__(self, archives: Sequence[Json]) -> None:
+        self._ends = {int(one["last"]): one for one in archives}
+        self._hashes = ArchivedRows(archives)
+        self._index = hashlib.sha256()
+        self._left_out = 0
+        self.last = self._hashes.last
+
+    def row(self, seq: int, kind: str, row: Stored) -> Iterator[str]:
+        """What is wrong with a row, in the order of the chain."""
+        left_out = kind == "archived"
+        if seq > self.last and not left_out:
+            return
+        yield from self._hashes.row(seq, bytes(row[-1]), left_out=left_out)
+        if left_out:
+            self._index.update(index_line(row))
+            self._left_out += 1
+        if seq in self._ends:
+            found = self._index.hexdigest()
+            # in a copy into which the rows were put back nothing is left out
+            if self._left_out and found != self._ends[seq]["index"]:
+                yield "what stays of archived rows up to here is not what the chain says of them"
+            self._index = hashlib.sha256()
+            self._left_out = 0
 
 
 def personal_rows(connection: Connection, *, keys: bool = True) -> Iterator[Stored]:

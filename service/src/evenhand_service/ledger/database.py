@@ -2,8 +2,9 @@
 
 Every row of the chain is (seq, at, body, hash) in the table of its kind, with the columns by which
 it is looked up. The columns repeat what the canonical body says; `verify` compares them. The tables
-of the chain refuse UPDATE and DELETE by trigger. Beside the chain are `people` (keys that can be
-destroyed), `personal` (sealed fields), `head` (the end of the chain), `leases` and
+of the chain refuse UPDATE and DELETE by trigger; archiving alone may delete (`deleting`). Beside
+the chain are `people` (keys that can be destroyed), `personal` (sealed fields), `archived` (what
+stays here of rows that are in an archive), `head` (the end of the chain), `leases` and
 `ended_sessions`.
 
 The tables are in SQLite (one process, one connection that writes) or in PostgreSQL (several
@@ -20,7 +21,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,8 +126,19 @@ EVENTS = _chained(
     _name("product", nullable=True),
     Index("events_by_action", "action", "seq"),
 )
-SWITCHES = ("kill", "revive", "rollback", "shadow", "live", "restored", "gap_confirmed")
-"""Events that change what decides, or whether anything may be drawn."""
+ARCHIVED_EVENT = "archived"
+"""The event by which rows went into an archive: its info names them, see `ledger.archive`."""
+SWITCHES = (
+    "kill",
+    "revive",
+    "rollback",
+    "shadow",
+    "live",
+    "restored",
+    "gap_confirmed",
+    ARCHIVED_EVENT,
+)
+"""Events that change what decides, whether anything may be drawn, or where stored answers are."""
 KEY_EVENTS = ("key_created", "key_revoked")
 """Events that change who may ask."""
 
@@ -159,6 +171,23 @@ PERSONAL = Table(
     Column("person", _Seq, nullable=False, index=True),
     Column("sealed", LargeBinary, nullable=True),
 )
+ARCHIVED = Table(
+    "archived",
+    METADATA,
+    Column("seq", _Seq, primary_key=True, autoincrement=False),
+    Column("key", LargeBinary(32), nullable=True, unique=True),
+    Column("product", String, nullable=True),
+    Column("past", Text, nullable=True),
+    Column("hash", LargeBinary(32), nullable=False),
+)
+"""What stays of a row that is in an archive: its hash; of a decision besides the key, so that no
+key gets a second coin, and the product; `past`: what the learner needs of a usable one, as it was
+known when it was closed. The personal part of that is in `personal`, under the person's own key.
+"""
+ARCHIVED_KINDS = ("decision", "outcome", "quarantine")
+"""Kinds of rows that go into an archive: they are about people, and one comes with every person.
+All others are few, and stay.
+"""
 HEAD = Table(
     "head",
     METADATA,
@@ -216,7 +245,9 @@ VERSIONS = Table("schema_versions", METADATA, Column("version", Integer, primary
 _SQLITE_GUARD = """CREATE TRIGGER {table}_keeps_{what} BEFORE {what} ON {table}
 BEGIN SELECT RAISE(ABORT, 'the chain is append-only'); END"""
 _POSTGRES_FUNCTION = """CREATE OR REPLACE FUNCTION evenhand_append_only() RETURNS trigger
-LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the chain is append-only'; END $$"""
+LANGUAGE plpgsql AS $$ BEGIN
+IF TG_OP = 'DELETE' AND current_setting('evenhand.archiving', true) = 'on' THEN RETURN NULL; END IF;
+RAISE EXCEPTION 'the chain is append-only'; END $$"""
 _POSTGRES_GUARD = """CREATE TRIGGER {table}_keeps_{what} BEFORE {what} ON {table}
 FOR EACH STATEMENT EXECUTE FUNCTION evenhand_append_only()"""
 _SQLITE_MARK = """CREATE TRIGGER {table}_moves_{column} AFTER INSERT ON {table} WHEN {when}
@@ -236,6 +267,26 @@ def _guard(connection: Connection, table: Table) -> None:
         verbs = [*verbs, "TRUNCATE"]
     for what in verbs:
         connection.execute(text(guard.format(table=table.name, what=what)))
+
+
+@contextlib.contextmanager
+def deleting(connection: Connection) -> Iterator[None]:
+    """Inside of the block, and of the caller's transaction, rows of ARCHIVED_KINDS may be deleted.
+    Only the owner of the tables can: a role that appends has not the right.
+    """
+    tables = [KINDS[kind] for kind in ARCHIVED_KINDS]
+    if connection.dialect.name != "sqlite":
+        # the triggers stay, so that nobody else waits for a lock on a table
+        connection.execute(text("SET LOCAL statement_timeout = 0"))
+        connection.execute(text("SET LOCAL evenhand.archiving = 'on'"))
+        yield
+        connection.execute(text("SET LOCAL evenhand.archiving = 'off'"))
+        return
+    for table in tables:
+        connection.execute(text(f"DROP TRIGGER {table.name}_keeps_DELETE"))
+    yield
+    for table in tables:
+        connection.execute(text(_SQLITE_GUARD.format(table=table.name, what="DELETE")))
 
 
 def _create_marks(connection: Connection) -> None:

@@ -25,6 +25,8 @@ from evenhand.fairness.certificate import Scalar
 from evenhand.randomness import KeyedHash
 from evenhand_service.ledger.chain import Basis, Transaction
 from evenhand_service.ledger.database import (
+    ARCHIVED,
+    ARCHIVED_EVENT,
     DECISIONS,
     EVENTS,
     OUTCOMES,
@@ -33,8 +35,16 @@ from evenhand_service.ledger.database import (
     POLICIES,
     WINDOWS,
 )
-from evenhand_service.ledger.keyring import Entropy, Keyring, Opened, open_row, seal_decision
+from evenhand_service.ledger.keyring import (
+    Entropy,
+    Keyring,
+    Opened,
+    open_past,
+    open_row,
+    seal_decision,
+)
 from evenhand_service.ledger.refusals import (
+    Archived,
     Conflict,
     Damaged,
     GapUnconfirmed,
@@ -631,6 +641,10 @@ STORED_DECISIONS = (
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
 )
 DECISIONS_BY_KEY = STORED_DECISIONS.where(DECISIONS.c.key.in_(bindparam("among", expanding=True)))
+ARCHIVED_BY_KEY = select(ARCHIVED.c["key"], ARCHIVED.c.seq).where(
+    ARCHIVED.c["key"].in_(bindparam("among", expanding=True))
+)
+_ARCHIVES = select(EVENTS.c.seq).where(EVENTS.c.action == ARCHIVED_EVENT).limit(1)
 _PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key).where(
     PEOPLE.c.lookup.in_(bindparam("among", expanding=True))
 )
@@ -689,6 +703,16 @@ class StoredDecision(NamedTuple):
 def key_digest(keyring: Keyring, key: str) -> str:
     """By which a key is found, before and after its person is erased."""
     return keyring.digest("key", key).hex()
+
+
+def archived_key(seq: int) -> Archived:
+    """The decision of a key is in an archive."""
+    return Archived(
+        f"the decision of this key is row {seq}, whose window has ended; it is in an archive, so "
+        "it is neither answered nor drawn again, and nothing more can be reported about it.",
+        hint="whoever holds the archive can open it (evenhand audit proof --archive); a new "
+        "application needs a new key.",
+    )
 
 
 def person_digest(keyring: Keyring, person: str) -> bytes:
@@ -796,6 +820,8 @@ class _Group:
     transaction: Transaction
     window: _Window
     known: dict[str, StoredDecision]
+    archived: dict[str, int]
+    """The rows of keys that are in archives."""
     slots: set[str]
     people: dict[bytes, tuple[int, bytes | None]]
     fresh: dict[str, tuple[str, Answer]]
@@ -825,7 +851,7 @@ class Drawer:
         self.refusal: Callable[[], Refusal | None] = lambda: None
         self._window: _Window | None = None
         self._policies: set[tuple[str, str]] = set()
-        self._gap = (-1, True)
+        self._told = (-1, True, False)
 
     def draw(self, transaction: Transaction, asked: list[DrawRequest]) -> list[Answer | Refusal]:
         """Answer all applications; a refused application leaves nothing behind and does not stop
@@ -852,6 +878,7 @@ class Drawer:
             transaction,
             window,
             known={row[0]: StoredDecision(*row) for row in known},
+            archived=self._archived(transaction, {one.key for one in wanted}),
             slots={slot for (slot,) in slots},
             people={bytes(lookup): (number, wrapped) for lookup, number, wrapped in people},
             fresh={},
@@ -867,6 +894,27 @@ class Drawer:
             except Refusal as refusal:
                 answers.append(refusal)
         return answers
+
+    def _archived(self, transaction: Transaction, keys: set[str]) -> dict[str, int]:
+        """Those of the keys that are in archives, with their rows; nobody is asked while there is
+        no archive.
+        """
+        _, archives = self._switches(transaction)
+        if not archives:
+            return {}
+        found = transaction.rows_among(ARCHIVED_BY_KEY, [bytes.fromhex(key) for key in keys])
+        return {bytes(key).hex(): int(seq) for key, seq in found}
+
+    def _switches(self, transaction: Transaction) -> tuple[bool, bool]:
+        """(whether a gap is unconfirmed, whether there are archives): asked again when a row has
+        changed what decides.
+        """
+        switched = transaction.basis.switched
+        if self._told[0] != switched:
+            transaction.require_sealed_rows()
+            gap = has_gap(transaction.rows(GAPS))
+            self._told = (switched, gap, bool(transaction.rows(_ARCHIVES)))
+        return self._told[1:]
 
     def _answer(self, group: _Group, wanted: _Wanted) -> Answer | Refusal:
         """The stored answer of a key that is known; else a new one."""
@@ -884,6 +932,8 @@ class Drawer:
             reply = opened.fields["reply"]
             _require_same(reply["request"], request)
             return Answer(reply["body"].encode(), drawn, replayed=True)
+        if wanted.key in group.archived:
+            raise archived_key(group.archived[wanted.key])
         if wanted.key in group.fresh:
             first, answer = group.fresh[wanted.key]
             _require_same(first, request)
@@ -910,10 +960,8 @@ class Drawer:
         # after a restore nothing is drawn until somebody has confirmed the gap; what is stored may
         # be answered
         transaction = group.transaction
-        if self._gap[0] != transaction.basis.switched:
-            transaction.require_sealed_rows()
-            self._gap = (transaction.basis.switched, has_gap(transaction.rows(GAPS)))
-        if self._gap[1]:
+        gap, _ = self._switches(transaction)
+        if gap:
             raise GapUnconfirmed(
                 "this ledger was restored from a backup, and decisions made after it may be "
                 "missing; it does not draw.",
@@ -1041,7 +1089,7 @@ class Drawer:
         self._window = None
         self.counts.forget()
         self._policies.clear()
-        self._gap = (-1, True)
+        self._told = (-1, True, False)
 
 
 GAPS = (
@@ -1097,7 +1145,7 @@ def erase(transaction: Transaction, keyring: Keyring, person: str, by: str) -> i
 
     The key is destroyed, the sealed fields are emptied, and the chain says which rows they were.
     The chain's commitments stay as they are, so it stays valid; without salt and key they say
-    nothing. The erasure itself names no person.
+    nothing. What is in archives is sealed under the same key. The erasure itself names no person.
     """
     lookup = person_digest(keyring, person)
     known = (PEOPLE.c.lookup == lookup, PEOPLE.c.key.is_not(None))
@@ -1123,6 +1171,13 @@ def erase(transaction: Transaction, keyring: Keyring, person: str, by: str) -> i
     reports = reports.join(PEOPLE, PEOPLE.c.id == p.person)
     for report in transaction.rows(reports.where(p.person == number, p.sealed.is_not(None))):
         open_row(keyring, report.body, report.sealed, report.wrapped, bytes(report.whose))
+    a = ARCHIVED.c
+    archived = select(a["key"], a.hash, *SEALED).join(PERSONAL, p.seq == a.seq)
+    archived = archived.join(PEOPLE, PEOPLE.c.id == p.person)
+    for left in transaction.rows(archived.where(p.person == number, p.sealed.is_not(None))):
+        # the key that is destroyed below is the one under which the archive holds the row
+        open_past(keyring.unwrap(left.wrapped, bytes(left.whose)), left.sealed, bytes(left.hash))
+        decided += left.key is not None
     transaction.append("erasure", {"rows": rows, "by": by})
     # in pieces, because somebody may have a great many rows, and no statement may take long
     for start in range(0, len(rows), MOST_ERASED):

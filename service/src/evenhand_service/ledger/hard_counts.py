@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection, select
 
-from evenhand_service.ledger.chain import Transaction
+from evenhand_service.ledger.chain import Transaction, read_archives
 from evenhand_service.ledger.database import DECISIONS, OUTCOMES
 from evenhand_service.ledger.decision_draw import Drawn, Gate, Terms
 from evenhand_service.ledger.outcome_status import facts_from
@@ -37,6 +37,8 @@ class ProductCounts:
     period: float = -math.inf
     accepted: int = 0
     audits: set[int] = field(default_factory=set)
+    archived: int = 0
+    """Such audits that are in archives: no label of theirs can come any more."""
 
     def accept(self, at: float, seconds: float) -> None:
         """Somebody was accepted at this time."""
@@ -91,7 +93,7 @@ class HardCounts:
             return gate.spent
         # without a paused policy there is no audit coin
         budget = None if gate.paused is None else gate.audit_budget
-        if budget is not None and len(counts.audits) + 1 > budget:
+        if budget is not None and len(counts.audits) + counts.archived + 1 > budget:
             assert gate.paused is not None
             return gate.paused
         return terms
@@ -109,7 +111,13 @@ class HardCounts:
 def follow(
     connection: Connection, product: str, counts: ProductCounts, gate: Gate, now: float
 ) -> None:
-    """Count what the chain holds of the product after the row `counts.upto`."""
+    """Count what the chain holds of the product after the row `counts.upto`. Of archives the chain
+    says how many audits they hold; whoever has counted those rows before goes on with them. Rows of
+    the present period of a quota are in no archive.
+    """
+    if counts.upto == 0:
+        archives = read_archives(connection)
+        counts.archived = sum(one["counts"].get(product, {}).get("audits", 0) for one in archives)
     d = DECISIONS.c
     mine = (d.product == product, d.accept, d.seq > counts.upto)
     rows = select(d.seq, d.at, d.body).where(*mine).order_by(d.seq)
@@ -128,6 +136,14 @@ def follow(
         about = {int(seq) for seq, body in connection.execute(audited) if _is_audit(body)}
         counts.audits -= about
         counts.audits |= _not_good(connection, sorted(about))
+
+
+def audits_not_good(connection: Connection, product: str, last: int) -> int:
+    """How many audits up to a row are not known to be good now."""
+    d = DECISIONS.c
+    mine = select(d.seq, d.body).where(d.product == product, d.accept, d.seq <= last)
+    audits = [int(seq) for seq, body in connection.execute(mine) if _is_audit(body)]
+    return len(_not_good(connection, audits))
 
 
 def _is_audit(body: str) -> bool:

@@ -9,15 +9,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Executable, bindparam, func, select
+from sqlalchemy import Connection, Executable, Select, bindparam, func, select
 from sqlalchemy import Row as FetchedRow
 
-from evenhand.canonical import canonical_digest
+from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand_service.ledger import publishing
-from evenhand_service.ledger.chain import Basis, Head, SignedHead, is_usable, read_head
+from evenhand_service.ledger.chain import (
+    Basis,
+    Head,
+    SignedHead,
+    is_usable,
+    read_archives,
+    read_head,
+)
 from evenhand_service.ledger.database import (
+    ARCHIVED,
     CERTIFICATES,
     CHECKPOINTS,
     DECISIONS,
@@ -34,6 +42,7 @@ from evenhand_service.ledger.database import (
     Store,
 )
 from evenhand_service.ledger.decision_draw import (
+    ARCHIVED_BY_KEY,
     DECISIONS_BY_KEY,
     SEALED,
     STORED_DECISIONS,
@@ -41,12 +50,14 @@ from evenhand_service.ledger.decision_draw import (
     Drawn,
     StoredDecision,
     Window,
+    archived_key,
     key_digest,
 )
 from evenhand_service.ledger.keyring import (
     Keyring,
     Opened,
     open_group,
+    open_past,
     open_row,
     require_of_row,
 )
@@ -91,6 +102,22 @@ _USABLE = (
     .order_by(DECISIONS.c.seq)
     .limit(bindparam("most"))
 )
+_PAST = (
+    select(*ARCHIVED.c["seq", "past", "hash"], *SEALED)
+    .join(PERSONAL, PERSONAL.c.seq == ARCHIVED.c.seq)
+    .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
+    .where(
+        ARCHIVED.c.product == bindparam("product"),
+        ARCHIVED.c.past.is_not(None),
+        ARCHIVED.c.seq > bindparam("after"),
+        ARCHIVED.c.seq <= bindparam("upto"),
+    )
+    .order_by(ARCHIVED.c.seq)
+    .limit(bindparam("most"))
+)
+"""What stays of usable decisions that are in archives."""
+_PAST_OVERRULED = _PAST.where(ARCHIVED.c.past.like("%true]"))
+"""Those that people have overruled: the last member of `past_of`."""
 LABELS_NEAR = 100_000
 """Rows among which the newest label is looked for."""
 FOREVER = 2**62
@@ -281,6 +308,8 @@ class LedgerReader:
         digest = key_digest(self.keyring, key)
         row = connection.execute(DECISIONS_BY_KEY, {"among": [digest]}).one_or_none()
         if row is None:
+            for _, seq in connection.execute(ARCHIVED_BY_KEY, {"among": [bytes.fromhex(digest)]}):
+                raise archived_key(int(seq))
             raise missing_key()
         return StoredDecision._make(row).opened(self.keyring)
 
@@ -470,6 +499,11 @@ class LedgerReader:
             The number of the row, the group as `Row` has it (None if the person has been erased),
             and what was drawn; in the order of the chain.
         """
+        for seq, past, private in self._pasts(product, after, upto, most):
+            group: Scalar | None = _group_now(private)
+            yield seq, group, past[_ACCEPT]
+            after = seq
+            most = most - 1
         where = {"product": product, "upto": upto}
         while most > 0:
             with self.store.reader.connect() as connection:
@@ -481,13 +515,95 @@ class LedgerReader:
             after = page[-1].seq
             most = most - len(page)
             for seq, body, sealed, wrapped, whose in page:
-                group: Scalar | None = None
+                group = None
                 if sealed is not None:
                     require_of_row(body, sealed)
                     known = open_group(self.keyring.unwrap(wrapped or b"", bytes(whose)), sealed)
                     group, _ = reports.group(seq, known)
                 # the body is what the chain says; its members are sorted, so this is the first
                 yield seq, group, body.startswith('{"accept":true,')
+
+    def past(self, product: str, after: int, upto: int) -> list[Row]:
+        """Read usable decisions that are in archives, as they were known when they were closed.
+
+        Parameters
+        ----------
+        product : str
+            Whose decisions.
+        after, upto : int
+            Only rows after the first, up to the second.
+
+        Returns
+        -------
+        list of Row
+            In the order of the chain. Window, U, policy and key are in the archive alone.
+        """
+        rows = []
+        for seq, past, private in self._pasts(product, after, upto, FOREVER):
+            at, epoch, accept, acceptance, audit, label, settled, overruled, late, told, _ = past
+            features = None
+            group = None
+            prices = None
+            if private is not None:
+                features = tuple(map(float, private["features"]))
+                group = private["group"]
+                prices = private["prices"] and tuple(map(float, private["prices"]))
+            rows.append(
+                Row(
+                    seq=seq,
+                    at=float(at),
+                    window="",
+                    features=features,
+                    group=group,
+                    prices=prices,
+                    u=math.nan,
+                    accept=accept,
+                    acceptance=acceptance,
+                    audit=audit,
+                    audit_weight=math.nan,
+                    policy="",
+                    epoch=epoch,
+                    label=label,
+                    status="archived",
+                    erased=private is None,
+                    overruled=overruled,
+                    settled=settled,
+                    group_late=late and private is not None,
+                    label_at=None if told is None else float(told),
+                )
+            )
+        return rows
+
+    def _pasts(
+        self, product: str, after: int, upto: int, most: int, which: Select[Any] = _PAST
+    ) -> Iterator[tuple[int, list[Any], Json | None]]:
+        """(row, what `past_of` wrote, its private part or None if the person has been erased)."""
+        where = {"product": product, "upto": upto}
+        while most > 0:
+            with self.store.reader.connect() as connection:
+                some = {"after": after, "most": min(PAGE, most)}
+                page: Sequence[Any] = connection.execute(which, where | some).all()
+            for seq, past, digest, sealed, wrapped, whose in page:
+                private = None
+                if sealed is not None:
+                    key = self.keyring.unwrap(wrapped or b"", bytes(whose))
+                    private = open_past(key, sealed, bytes(digest))
+                yield int(seq), json.loads(past), private
+                after = int(seq)
+            most = most - len(page)
+            if len(page) < PAGE:
+                return
+
+    def archives(self) -> list[Json]:
+        """Read what the chain says of its archives.
+
+        Returns
+        -------
+        list of dict
+            Oldest first: the rows, the SHA-256 of the file, and the row of the event as `seq`.
+        """
+        with self.store.reader.connect() as connection:
+            return read_archives(connection)
 
     def late_groups(self, product: str, after: int, upto: int) -> list[LateGroup]:
         """Find usable decisions whose group has changed.
@@ -525,7 +641,11 @@ class LedgerReader:
         list of Overruled
             In the order of the chain.
         """
-        return [
+        archived: list[Overruled] = []
+        if after == 0:  # nothing more is reported about people who are in an archive
+            found = self._pasts(product, 0, upto, FOREVER, _PAST_OVERRULED)
+            archived = [Overruled(n, past[_ACCEPT], _group_now(mine)) for n, past, mine in found]
+        return archived + [
             Overruled(now.seq, now.accept, now.group)
             for then, now in self._changed(product, "override", after, upto, decided=upto)
             if now.overruled and not then.overruled
@@ -577,6 +697,11 @@ class LedgerReader:
                     erased = select(DECISIONS.c.seq).where(listed, mine).limit(1)
                     if connection.execute(erased).first() is not None:
                         return int(erasure.seq)
+                    listed = ARCHIVED.c.seq.in_(rows[start : start + PAGE])
+                    theirs = ARCHIVED.c.product == product
+                    erased = select(ARCHIVED.c.seq).where(listed, theirs).limit(1)
+                    if connection.execute(erased).first() is not None:
+                        return int(erasure.seq)
         return after
 
     # counting
@@ -601,7 +726,10 @@ class LedgerReader:
         last = self.head().seq if upto is None else upto
         c = DECISIONS.c
         mine = select(func.count()).where(c.product == product, c.usable)
-        return int(self._read(mine.where(c.seq > after, c.seq <= last))[0][0])
+        here = int(self._read(mine.where(c.seq > after, c.seq <= last))[0][0])
+        a = ARCHIVED.c
+        mine = select(func.count()).where(a.product == product, a.past.is_not(None))
+        return here + int(self._read(mine.where(a.seq > after, a.seq <= last))[0][0])
 
     def newest_label(self, product: str) -> float | None:
         """Return when the newest label of a product came.
@@ -949,6 +1077,29 @@ class _Reports:
         if known is not None or len(groups) != 1:
             return known, False
         return groups[0], True
+
+
+_ACCEPT = 2
+"""The place of the draw in what `past_of` writes."""
+
+
+def _group_now(private: Json | None) -> Scalar | None:
+    """The group of an archived person, as it is known now."""
+    found: Scalar | None = None if private is None else private.get("now", private["group"])
+    return found
+
+
+def past_of(row: Row, now: Row) -> tuple[str, Json]:
+    """What stays of a usable decision that goes into an archive, for the learner: its draw and what
+    was known of it when it was closed, as canonical JSON, and the private part of that. `now` is
+    the same decision as it is known now, for those who count groups and overruled decisions.
+    """
+    kept = (row.at, row.epoch, row.accept, row.acceptance, row.audit)
+    known = (row.label, row.settled, row.overruled, row.group_late, row.label_at, now.overruled)
+    private: Json = {"features": row.features, "group": row.group, "prices": row.prices}
+    if now.group != row.group:
+        private["now"] = now.group
+    return canonical([*kept, *known]), private
 
 
 def _policies(connection: Connection, product: str) -> list[PolicyRecord]:

@@ -449,14 +449,17 @@ class Ledger(LedgerReader):
             self._guard.mark.close()
         self.store.close()
 
-    def _write(self, work: Callable[[Transaction], Kind], *, tidy: bool = False) -> Kind:
+    def _write(
+        self, work: Callable[[Transaction], Kind], *, tidy: bool = False, compact: bool = False
+    ) -> Kind:
         """Do some work in a transaction of the writer; it must refuse before it appends. Nothing is
         done for whoever asks by a key that has been revoked by then (`asked_by`).
         """
         asked_by = _ASKED_BY.get()
         if asked_by is not None and asked_by[0] == self.id:
             work = partial(_if_still_allowed, work, *asked_by[1:])
-        return cast(Kind, self._writer.submit(Job(work=work, tidy=tidy)).future.result())
+        job = Job(work=work, tidy=tidy or compact, compact=compact)
+        return cast(Kind, self._writer.submit(job).future.result())
 
     def asked_by(self, sha256: str, known: int) -> None:
         """Let whatever is written from now on in this context be asked for by an API key.
@@ -964,6 +967,21 @@ class Ledger(LedgerReader):
         if self.store.path is None:
             postgres.vacuum(self.store.reader)
         return decisions
+
+    def write_archive(self, remove: Callable[[Transaction], Json]) -> Json:
+        """Remove rows that are in an archive; see `evenhand_service.ledger.archive`.
+
+        Parameters
+        ----------
+        remove : callable
+            The work, in one transaction.
+
+        Returns
+        -------
+        dict
+            What it returned. A SQLite file is smaller by then.
+        """
+        return self._write(remove, compact=True)
 
     def window(self) -> Window:
         """Open the current window.

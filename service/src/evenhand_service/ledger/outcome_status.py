@@ -42,8 +42,9 @@ from sqlalchemy import (
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
-from evenhand_service.ledger.chain import Transaction
+from evenhand_service.ledger.chain import Transaction, read_archives
 from evenhand_service.ledger.database import (
+    ARCHIVED,
     DECISIONS,
     ERASURES,
     OUTCOMES,
@@ -51,7 +52,13 @@ from evenhand_service.ledger.database import (
     QUARANTINE,
     SUMMARIES,
 )
-from evenhand_service.ledger.decision_draw import DECISIONS_BY_KEY, StoredDecision, key_digest
+from evenhand_service.ledger.decision_draw import (
+    ARCHIVED_BY_KEY,
+    DECISIONS_BY_KEY,
+    StoredDecision,
+    archived_key,
+    key_digest,
+)
 from evenhand_service.ledger.keyring import Entropy, Keyring, seal_fields
 from evenhand_service.ledger.refusals import Conflict, Invalid, NotFound, Refusal
 
@@ -385,10 +392,17 @@ class Reporter:
         digests = [key_digest(self._keyring, key) for key, _ in reports]
         stored = transaction.rows_among(DECISIONS_BY_KEY, list(set(digests)))
         decisions = {row[0]: StoredDecision(*row) for row in stored}
+        missing = [bytes.fromhex(digest) for digest in set(digests) - decisions.keys()]
+        archived = {
+            bytes(key).hex(): int(seq)
+            for key, seq in transaction.rows_among(ARCHIVED_BY_KEY, missing)
+        }
         entered = _Entered(transaction, [row.seq for row in decisions.values()])
         verdicts: list[Verdict | Refusal] = []
         for digest, (_, report) in zip(digests, reports, strict=True):
             try:
+                if digest in archived:
+                    raise archived_key(archived[digest])
                 if digest not in decisions:
                     raise missing_key()
                 verdicts.append(self._enter(transaction, decisions[digest], report, entered))
@@ -579,18 +593,38 @@ _told = union(
 )
 _NEW = _sums(*_new)
 _CHANGED = _sums(DECISIONS.c.seq <= bindparam("since"), DECISIONS.c.seq.in_(_told))
-_ERASURES = select(ERASURES.c.body).where(
+_ERASURES = select(ERASURES.c.seq, ERASURES.c.body).where(
     ERASURES.c.seq > bindparam("since"), ERASURES.c.seq <= bindparam("upto")
 )
 
 
+def sums_of(connection: Connection, product: str, last: int, known: int) -> dict[str, int]:
+    """The counts of the decisions up to row `last`, as known at row `known`."""
+    given = {"product": product, "since": 0, "upto": known, "end": last}
+    old = _sums(DECISIONS.c.seq <= bindparam("end"))
+    (row,) = connection.execute(old, given).all()
+    counts = {name: int(value or 0) for name, value in row._mapping.items()}
+    emptied = (
+        select(func.count())
+        .select_from(DECISIONS)
+        .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
+        .where(DECISIONS.c.product == product, DECISIONS.c.seq <= last, PERSONAL.c.sealed.is_(None))
+    )
+    return {**counts, "erased": int(connection.execute(emptied).scalar_one())}
+
+
 class RunningCounts:
-    """The counts of one product; `look` brings them up to a row."""
+    """The counts of one product; `look` brings them up to a row.
+
+    Decisions that are in archives are counted by what the chain says of them. When a new archive is
+    made, everything is counted again: the reports on its decisions are gone.
+    """
 
     def __init__(self, product: str) -> None:
         self.product = product
         self.upto = 0
         self.kept = 0
+        self._archives: list[Json] = []
         self.counts = Counts()
         self.lock = threading.Lock()
 
@@ -599,7 +633,12 @@ class RunningCounts:
     ) -> Counts:
         """The counts as of row `upto`, or of `rows` rows after those that were counted before."""
         with self.lock:
+            archives = [one for one in read_archives(connection) if one["seq"] <= upto]
+            if archives != self._archives:
+                self._archives = archives
+                self.upto = 0
             if self.upto == 0:
+                self._begin()
                 self._resume(connection, upto, keyring)
             if rows is not None:
                 upto = min(upto, self.upto + rows)
@@ -621,9 +660,19 @@ class RunningCounts:
             return self.counts
 
     def _erased(self, connection: Connection, upto: int) -> int:
-        found = connection.execute(_ERASURES, {"since": self.upto, "upto": upto}).scalars()
-        rows = [seq for body in found for seq in json.loads(body)["rows"]]
+        found = connection.execute(_ERASURES, {"since": self.upto, "upto": upto}).all()
+        rows = [seq for _, body in found for seq in json.loads(body)["rows"]]
         number = 0
+        for erasure, body in found if self._archives else ():
+            # who had been erased when the archive was made is in its counts
+            last = max((one["last"] for one in self._archives if one["seq"] < erasure), default=0)
+            listed = [seq for seq in json.loads(body)["rows"] if seq <= last]
+            for start in range(0, len(listed), 500):
+                mine = select(func.count()).where(
+                    ARCHIVED.c.seq.in_(listed[start : start + 500]),
+                    ARCHIVED.c.product == self.product,
+                )
+                number += int(connection.execute(mine).scalar_one())
         for start in range(0, len(rows), 500):
             mine = select(func.count()).where(
                 DECISIONS.c.seq.in_(rows[start : start + 500]),
@@ -632,9 +681,19 @@ class RunningCounts:
             number += int(connection.execute(mine).scalar_one())
         return number
 
+    def _begin(self) -> None:
+        """What is in archives."""
+        counts = asdict(Counts())
+        for one in self._archives:
+            mine = one["counts"].get(self.product, {})
+            counts = {name: counts[name] + mine.get(name, 0) for name in counts}
+        self.counts = Counts(**counts)
+
     def _resume(self, connection: Connection, upto: int, keyring: Keyring) -> None:
         found = read_summary(connection, keyring, "counts", self.product)
-        if found is not None and found[0] <= upto and set(found[1]) == set(asdict(Counts())):
+        if found is None or any(one["seq"] > found[0] for one in self._archives):
+            return
+        if found[0] <= upto and set(found[1]) == set(asdict(Counts())):
             self.upto = self.kept = found[0]
             self.counts = replace(Counts(), **found[1])
 

@@ -4,6 +4,7 @@ out, and never a secret or a group.
 Refusal
 ├── Conflict            the key was used with another body, or nothing is disputed
 ├── Gone                the person has been erased
+├── Archived            the decision is in an archive, and no longer here
 ├── NotFound            no decision, policy or window of that name
 ├── Invalid             a field breaks its requirement (also a ValueError)
 ├── StalePolicy         publish lost the race
@@ -56,6 +57,16 @@ class Gone(Refusal):
     Examples
     --------
     >>> issubclass(Gone, Refusal)
+    True
+    """
+
+
+class Archived(Refusal):
+    """The decision of a key is in an archive: nothing more is drawn for it or reported about it.
+
+    Examples
+    --------
+    >>> issubclass(Archived, Refusal)
     True
     """
 

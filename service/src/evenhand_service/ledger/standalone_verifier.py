@@ -1,6 +1,8 @@
 """The stand-alone verifier of an exported ledger. It needs the standard library alone.
 
     python standalone_verifier.py export.jsonl --secret w689=6f1c... [--secrets FILE] [--head FILE]
+    python standalone_verifier.py archive.jsonl --head head.json
+    python standalone_verifier.py export.jsonl --archive archive.jsonl ...
     python standalone_verifier.py --proof proof.json [--public-key HEX]
 
 It checks, row by row,
@@ -15,9 +17,10 @@ It checks, row by row,
 of a pack are computed again from the chain), that every policy is signed by the key of the first
 row, that every opened field is the one that was committed to, that windows follow the plan that is
 in the chain, that the acceptance is the policy's where the features are opened, and that every
-policy of a lineage names the SHA-256 of the checkpoint that stands before it. An auditor can read
-all of this file; its functions are copies of those by which the ledger writes, and tests compare
-the two.
+policy of a lineage names the SHA-256 of the checkpoint that stands before it. Of rows that are in
+an archive an export has the hashes alone; the chain names the SHA-256 of all of them, and with
+--archive the rows themselves are checked. An auditor can read all of this file; its functions are
+copies of those by which the ledger writes, and tests compare the two.
 """
 
 import argparse
@@ -148,6 +151,8 @@ class Findings:
     secret_missing: int = 0
     acceptances: int = 0
     rules_unknown: int = 0
+    archived: int = 0
+    sealed: int = 0
     draws: list[float] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -166,6 +171,8 @@ class Findings:
             f"({self.rules_unknown:,} by rules that are no plain data)",
             f"uniformity of first draws: sqrt(n) D = {uniformity(self.draws):.3f} "
             "(above 1.95 once in 1,000)",
+            *([f"in archives that were not given: {self.archived:,} rows"] * (self.archived > 0)),
+            *([f"sealed, for the keyring alone: {self.sealed:,} decisions"] * (self.sealed > 0)),
             *self.remarks,
             *(
                 f"row {problem.seq}: {problem.what}" if problem.seq else problem.what
@@ -247,6 +254,44 @@ class Lineages:
 
 
 @dataclass
+class ArchivedRows:
+    """Rows that are in archives: in their place there are hashes, those that the chain names.
+
+        hashes = SHA-256(hash of row `first` | ... | hash of row `last`)
+
+    stands in the chain, in the event of the archive. So every hash in the range is bound, also
+    those of the rows that stayed, although the row before them may be gone.
+
+    records: what the chain says of each archive; they follow one another from row 1 on.
+    """
+
+    records: Sequence[dict[str, Any]]
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    @property
+    def last(self) -> int:
+        """The last row that is in an archive."""
+        return max((record["last"] for record in self.records), default=0)
+
+    def row(self, seq: int, digest: bytes, *, left_out: bool) -> Iterator[str]:
+        """What is wrong with a row, of which this is the hash; `left_out`: there is no more of
+        it.
+        """
+        if seq > self.last:
+            if left_out:
+                yield "it was left out, and no archive is on record that holds it"
+            return
+        for record in self.records:
+            if seq == record["first"]:
+                self.digest = hashlib.sha256()
+        self.digest.update(digest)
+        for record in self.records:
+            if seq == record["last"] and self.digest.hexdigest() != record["hashes"]:
+                between = f"rows {record['first']} to {seq}"
+                yield f"the hashes of {between} are not those on record with their archive"
+
+
+@dataclass
 class Windows:
     """The plans of windows, and the windows that were opened under them."""
 
@@ -307,6 +352,7 @@ class State:
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
     lineages: Lineages = field(default_factory=Lineages)
     models: Models = field(default_factory=Models)
+    archived: ArchivedRows = field(default_factory=lambda: ArchivedRows(()))
     keys: set[str] = field(default_factory=set)
     slots: set[str] = field(default_factory=set)
     slot_of: dict[str, str] = field(default_factory=dict)
@@ -314,14 +360,18 @@ class State:
 
 
 def check(
-    rows: Iterable[dict[str, Any]], secrets: dict[str, bytes], erased: frozenset[int] = frozenset()
+    rows: Iterable[dict[str, Any]],
+    secrets: dict[str, bytes],
+    erased: frozenset[int] = frozenset(),
+    archives: Sequence[dict[str, Any]] = (),
 ) -> Findings:
     """Every requirement on every row.
 
-    `erased`: rows whose personal fields were destroyed, as the erasure rows list them.
+    `erased`: rows whose personal fields were destroyed, as the erasure rows list them; `archives`:
+    what the chain says of its archives.
     """
     findings = Findings()
-    state = State(secrets, erased)
+    state = State(secrets, erased, archived=ArchivedRows(archives))
     for row in rows:
         check_place(row, state, findings)
         seq = row["seq"]
@@ -366,13 +416,19 @@ def check_place(row: dict[str, Any], state: State, findings: Findings) -> None:
     if seq != state.seq + 1:
         findings.refuse(seq, f"row {state.seq + 1} was expected here")
     state.seq = seq
-    if row["at"] < state.at:
-        findings.refuse(seq, "its time is before that of the row before")
-    state.at = row["at"]
-    state.previous = link(state.previous, row)
-    if state.previous.hex() != row["hash"]:
-        findings.refuse(seq, "its hash is not that of its content")
-        state.previous = bytes.fromhex(row["hash"])
+    stored = bytes.fromhex(row["hash"])
+    left_out = row["kind"] == "archived"
+    for what in state.archived.row(seq, stored, left_out=left_out):
+        findings.refuse(seq, what)
+    if left_out:
+        findings.archived += 1
+    else:
+        if row["at"] < state.at:
+            findings.refuse(seq, "its time is before that of the row before")
+        state.at = row["at"]
+        if link(state.previous, row) != stored:
+            findings.refuse(seq, "its hash is not that of its content")
+    state.previous = stored
 
 
 def hashes_of(path: Path) -> tuple[int, str]:
@@ -438,8 +494,15 @@ def check_decision(row: dict[str, Any], state: State, findings: Findings) -> Non
 
 
 def check_opened(row: dict[str, Any], findings: Findings) -> None:
-    """Every field that is opened is the one that was committed to."""
+    """Every field that is opened is the one that was committed to; what is sealed has the
+    fingerprint that the chain names.
+    """
     commit = row["body"].get("commit", {})
+    sealed = row.get("sealed")
+    if sealed is not None:
+        found = hashlib.sha256(base64.b64decode(sealed)).hexdigest()
+        if found != row["body"].get("sealed"):
+            findings.refuse(row["seq"], "its sealed fields have been changed")
     for name, part in row.get("open", {}).items():
         if commitment(bytes.fromhex(part["salt"]), part["value"]) != commit.get(name):
             findings.refuse(row["seq"], f"the opened {name} is not what was committed to")
@@ -451,7 +514,9 @@ def check_draw(row: dict[str, Any], state: State, findings: Findings) -> None:
     body = row["body"]
     who = row.get("open", {}).get("who")
     secret = state.secrets.get(body["window"])
-    if who is None:
+    if "sealed" in row:
+        findings.sealed += 1
+    elif who is None:
         findings.erased += seq in state.erased
         if seq not in state.erased and secret is not None:
             findings.refuse(seq, "the person is not opened, although no erasure lists the row")
@@ -702,15 +767,66 @@ def prove(path: Path, known_key: str | None) -> int:
     return 1 if wrong else 0
 
 
-def read(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of an export."""
+def header(path: Path) -> dict[str, Any]:
+    """The first line of an export: its format, and in an archive what is on record of earlier
+    ones.
+    """
     with path.open(encoding="utf-8") as lines:
-        if json.loads(next(lines, "null")) != {"format": FORMAT}:
-            raise SystemExit(
-                f"{path} is no export of a ledger: its first line must be the format {FORMAT!r}."
-            )
+        found = json.loads(next(lines, "null"))
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise SystemExit(
+            f"{path} is no export of a ledger: its first line must be the format {FORMAT!r}."
+        )
+    return found
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of an export. One line stands for several rows that are in an archive, and has their
+    hashes: each of them is a row of the kind "archived".
+    """
+    header(path)
+    with path.open(encoding="utf-8") as lines:
+        next(lines)
         for line in lines:
-            yield json.loads(line)
+            row = json.loads(line)
+            if row["kind"] != "archived":
+                yield row
+                continue
+            for place in range(len(row["hashes"]) // 64):
+                digest = row["hashes"][64 * place : 64 * (place + 1)]
+                yield {"seq": row["seq"] + place, "kind": "archived", "hash": digest, "body": {}}
+
+
+def filled(export: Path, archives: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """The rows of an export, those of the archives in their places. A row of an archive keeps the
+    hash that the export has, so one that was changed does not fit it.
+    """
+    held = (row for path in archives for row in read(path) if row["kind"] != "archived")
+    part = next(held, None)
+    for row in read(export):
+        while part is not None and part["seq"] < row["seq"]:
+            part = next(held, None)
+        if row["kind"] == "archived" and part is not None and part["seq"] == row["seq"]:
+            yield {**part, "hash": row["hash"]}
+        else:
+            yield row
+
+
+def first_of(archive: Path) -> int:
+    """The first row that an archive holds itself: those before are in earlier ones, or stayed."""
+    earlier = header(archive).get("archives", [])
+    return max((record["last"] for record in earlier), default=0) + 1
+
+
+def archives_on_record(path: Path) -> list[dict[str, Any]]:
+    """What an export says of archives: in the chain, and in the first line of an archive of those
+    before it, whose events may come later.
+    """
+    found = {record["first"]: record for record in header(path).get("archives", [])}
+    for row in read(path):
+        if row["kind"] == "event" and row["body"]["action"] == "archived":
+            found[row["body"]["info"]["first"]] = row["body"]["info"]
+    return [found[first] for first in sorted(found)]
 
 
 def erased_rows(path: Path) -> frozenset[int]:
@@ -1095,6 +1211,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--secrets", type=Path, help="a JSON file {window: hex}")
     parser.add_argument("--head", type=Path, help="a published signed head")
     parser.add_argument("--pack", type=Path, help="the signed list of a pack: rows and files")
+    parser.add_argument(
+        "--archive", type=Path, action="append", default=[], help="rows that are not in the export"
+    )
     arguments = parser.parse_args(words)
     if arguments.proof is not None:
         return prove(arguments.proof, arguments.public_key)
@@ -1103,7 +1222,10 @@ def main(words: list[str] | None = None) -> int:
     given = dict(word.split("=", 1) for word in arguments.secret)
     given |= json.loads(arguments.secrets.read_text()) if arguments.secrets else {}
     secrets = {name: bytes.fromhex(secret) for name, secret in given.items()}
-    findings = check(read(arguments.export), secrets, erased_rows(arguments.export))
+    archives = sorted(arguments.archive, key=first_of)
+    rows = filled(arguments.export, archives)
+    erased = erased_rows(arguments.export)
+    findings = check(rows, secrets, erased, archives_on_record(arguments.export))
     if arguments.head:
         check_head(arguments.export, arguments.head, arguments.public_key, findings)
     if arguments.pack:
