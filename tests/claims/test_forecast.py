@@ -4,14 +4,17 @@ The forecast is the one by which the learner decides how many people to audit
 (`algorithms/certified/forecast.py`); nothing is simulated for it. Eight populations with
 their own finite classes, and four real tables with linear rules, for which the plan knows the table
 as an out-of-fold score in bins; three rates; T = 3e5. The policy changes at the end of an epoch,
-and each epoch is 1.5 times as long as all before it together, so that "within a factor of 1.5" is
-within one epoch of the median run. The tables are those on which `FITTED_RULES` was chosen (with
-100 or 1,000 instead of 30 their row would miss): no fresh test. Quick tier: one population, one
-run; a forecast that ignores the rules (every rule as if it tossed a fair coin) misses it by far.
+and each epoch ends after 1.25 times the rounds before it, so that "within a factor of 1.5" is
+within one epoch of the median run, and two epochs are a factor of 1.56. The forecast leaves out
+that the learner also accepts where labels are worth something for the costs: it is late where
+that brings many labels, under FNR above all. The tables are those on which `FITTED_RULES` was
+chosen (with 100 or 1,000 instead of 30 their row would miss): no fresh test. Quick tier: one
+population, one run; a forecast that ignores the rules (every rule as if it tossed a fair coin) misses it by far.
 """
 
 from functools import lru_cache
 from math import inf, isfinite
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,8 +29,10 @@ from evenhand import (
     SelectionRate,
     simulate,
 )
+from evenhand.algorithms.certified.choose import MOST_PRIOR, PooledCosts
 from evenhand.algorithms.certified.evidence import FIRST_PEOPLE, group_codes
 from evenhand.algorithms.certified.forecast import Prospect, epoch_length
+from evenhand.algorithms.certified.prior import likely_delta_parts
 from evenhand.algorithms.certified.settings import FIRST_FITTED, FIRST_ROUNDS
 from evenhand.algorithms.certified.state import LATER_GROUPS
 from evenhand.bounds import BettingBound
@@ -39,7 +44,7 @@ from evenhand.tables import DataUnavailable, read_table
 
 DELTA, ROUNDS, SEEDS = 0.05, 300_000, 5
 FACTOR = 1.5 * (1 + 1e-3)
-"""Rounds are whole numbers, so that two epochs differ by a factor of 1.5 only nearly."""
+"""Rounds are whole numbers, so that factors between epochs hold only nearly."""
 RATES = {"FPR": FalsePositiveRate(), "FNR": FalseNegativeRate(), "selection rate": SelectionRate()}
 POPULATIONS = {
     **{f"random {seed}": (lambda seed=seed: random_population(seed)) for seed in range(6)},
@@ -65,12 +70,13 @@ def expected(planned, terms):
         return ()
     pairs = len(terms.rates) * len(groups) * (len(groups) - 1) // 2
     accepts = np.array([np.ones(len(world)), np.zeros(len(world)), *rules], dtype=np.float64)
-    bad = float(np.max(terms.prices.false_accept))
-    good = float(np.max(terms.prices.false_reject))
     negative = 1.0 - world.positive_rate
-    cost = accepts @ (world.probability * (negative * bad - world.positive_rate * good))
+    cost = accepts @ cost_of_each(world, terms)[0]
     delta = (1.0 - LATER_GROUPS) * learner.guarantee.run_delta(1)
-    thresholds = BettingBound(groups, terms.rates, len(rules), delta).pair_thresholds.T
+    start = first_look(planned, terms)
+    parts = expected_delta_parts(world, np.array(rules), cost_of_each(world, terms), terms, start)
+    bound = BettingBound(groups, terms.rates, len(rules), delta, delta_parts=tuple(delta * parts))
+    thresholds = bound.pair_thresholds.T
     # nothing is known of a rule's gap, and the two constants have none
     upper = np.tile(np.r_[0.0, 0.0, np.ones(len(rules))], (pairs, 1))
     prospect = Prospect(
@@ -90,9 +96,40 @@ def expected(planned, terms):
         accepted=accepts @ world.probability if terms.most < 1.0 else None,
         most=terms.most,
     ).narrowed()
-    start = first_look(planned, terms)
     horizon = float(terms.horizon)
     return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
+
+
+def cost_of_each(world, terms):
+    """(contexts,) each: what accepting everyone of a context costs, and how that grows with the
+    probability of a bad outcome.
+    """
+    bad = float(np.max(terms.prices.false_accept))
+    good = float(np.max(terms.prices.false_reject))
+    negative = 1.0 - world.positive_rate
+    cost = world.probability * (negative * bad - world.positive_rate * good)
+    return cost, world.probability * (bad + good)
+
+
+def expected_delta_parts(world, rules, costs, terms, start):
+    """How a learner that knows the costs after its first people, up to the noise of as many labels
+    as it ever imagines, shares delta among the rules.
+    """
+    cost, stake = costs
+    known = PooledCosts(
+        accepts=rules.astype(bool),
+        of_past=np.arange(len(world)),
+        cost=cost,
+        stake=stake,
+        chance=1.0 - world.positive_rate,
+        labels=MOST_PRIOR + start * world.probability,
+        fraction=world.probability,
+        acceptance=np.ones(len(world)),
+    )
+    past = SimpleNamespace(group=np.asarray(world.group), weight=world.probability)
+    groups = world.population_sample().groups
+    generator = np.random.default_rng(0)
+    return likely_delta_parts(known, past, terms.rates, groups, terms.limit, generator)
 
 
 def first_look(planned, terms):
@@ -225,11 +262,10 @@ def test_full_populations(claims, workers):
 
 @pytest.mark.claims
 def test_full_small_limit(claims, workers):
-    """At a limit of .01 some rates are not certified within the horizon; how close the others are
-    is shown as it is.
+    """At a limit of .01 some rates are certified late or not within the horizon; how close the
+    others are is shown as it is.
     """
     cases = all_populations(workers, 0.01)
-    assert sum(not isfinite(np.median(halves)) for *_, halves in cases) >= 2
     _, right = judged(claims, "8 populations, 3 rates, limit 0.01", cases, target=None)
     assert right >= 0.95
 
