@@ -7,6 +7,7 @@ import numpy as np
 import evenhand as eh
 from evenhand.evaluation import Candidate, DecisionHistory, DecisionLog, bound_history, evaluate
 from evenhand.evaluation.measurement import measure_policy
+from evenhand.policies import Mixture
 
 
 @cache
@@ -18,7 +19,7 @@ def people() -> eh.LabelledSample:
 
 
 @cache
-def policy() -> eh.Mixture:
+def policy() -> Mixture:
     certified = eh.certify(eh.Stumps(), people(), limit=0.2)
     return certified.policy
 
