@@ -32,6 +32,8 @@ MOST_COMPARED = 12
 """So many comparisons of one rate are shown; crossed groups have hundreds of pairs."""
 MOST_DRAWN = 24
 """So many intervals are in one picture."""
+LONG = 40
+"""A cell with more letters is a sentence, whatever figures are in it."""
 MOST_ROWS = 40
 """So many rows of the table of a record that has no page of its own."""
 INDEPENDENT = (
@@ -55,14 +57,18 @@ class PageTable:
         return self.heads == ("", "")
 
     @property
-    def textual(self) -> tuple[bool, ...]:
-        """Which columns hold words and no figures: they are flush left."""
-        figures = [any(any(map(str.isdigit, row[j])) for row in self.rows) for j in self._places]
-        return tuple(not one for one in figures)
+    def is_lines(self) -> bool:
+        """Whether it is a text, line by line."""
+        return self.heads == ("",)
 
     @property
-    def _places(self) -> range:
-        return range(len(self.heads))
+    def textual(self) -> tuple[bool, ...]:
+        """Which columns hold words and no figures: they are flush left, and may be broken."""
+        columns = [[row[place] for row in self.rows] for place in range(len(self.heads))]
+        return tuple(
+            not any(map(str.isdigit, "".join(cells))) or max(map(len, cells), default=0) > LONG
+            for cells in columns
+        )
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,7 @@ def intervals(
 
 
 @singledispatch
-def contents(record: Any, columns: Sequence[str] | None = None) -> Contents:  # noqa: ARG001
+def contents(record: Any, columns: Sequence[str] | None = None) -> Contents:
     """What a page says about a record.
 
     Parameters
@@ -214,9 +220,12 @@ def contents(record: Any, columns: Sequence[str] | None = None) -> Contents:  # 
     >>> [table.title for table in found.tables]
     ['Selection rate', 'Selection rate: groups compared']
     """
-    answer, _, others = record.describe().partition("\n\n")
-    others = others.partition("\nAssumptions\n")[0]
-    lines = tuple((line.strip(),) for line in others.splitlines() if line.strip())
+    words = record.describe() if columns is None else record.describe(columns)
+    answer, _, others = words.partition("\n\n")
+    assumptions = tuple(getattr(record, "assumptions", ()))
+    # They have a section of their own on the page.
+    listed = {"Assumptions", *(f"- {one}" for one in assumptions)}
+    lines = tuple((line,) for line in others.splitlines() if line.strip() not in {"", *listed})
     tables = [PageTable("In words", ("",), lines)] if lines else []
     drawn = None
     if isinstance(record, Shown):
@@ -232,7 +241,7 @@ def contents(record: Any, columns: Sequence[str] | None = None) -> Contents:  # 
         tuple(tables),
         drawn,
         tuple(getattr(record, "warnings", ())),
-        tuple(getattr(record, "assumptions", ())),
+        assumptions,
     )
 
 

@@ -317,5 +317,7 @@ def _markdown(table: PageTable) -> list[str]:
     def line(cells: Sequence[str]) -> str:
         return f"| {' | '.join(map(cell, cells))} |"
 
+    if table.is_lines:
+        return ["```", *(text for (text,) in table.rows), "```"]
     rows = [line(table.heads), line(["---"] * len(table.heads)), *map(line, table.rows)]
     return [*rows, "", table.note] if table.note else rows
