@@ -395,8 +395,8 @@ class HistoryBounds(Shown):
         axes.set_ylabel("gap: from lowest to highest possible")
         allowed = f"Allowed: \u2212{self.limit:g} to {self.limit:g}"
         axes.set_title(allowed, loc="left")
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, high + 0.25 * (high - low))  # room for the legend above the limit
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(bottom, top + 0.25 * (top - bottom))  # room for the legend above the limit
         axes.legend(frameon=False, fontsize="small", loc="upper left", ncols=2)
 
 
