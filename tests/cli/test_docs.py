@@ -76,7 +76,7 @@ COMMON = {
     "demo": (JSON,),
     "solve": (JSON, TABLE, FILE, PROBLEM),
     "frontier": (JSON, TABLE, FILE, PROBLEM),
-    "alternatives": (JSON, TABLE, FILE),
+    "alternatives": (JSON, TABLE, FILE, PAGE),
     "plan": (JSON, TABLE, FILE, CAPACITY, PAGE),
     "study": (JSON, TABLE, FILE, CAPACITY),
     "data": (JSON, TABLE, FILE),

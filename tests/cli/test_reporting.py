@@ -100,6 +100,16 @@ def test_an_evaluation_writes_its_page(tmp_path):
     assert "Range of each gap by Gamma" in page.read_text()
 
 
+def test_alternatives_write_a_page_with_the_names_of_columns(tmp_path, table):
+    page = tmp_path / "page.html"
+    words = ("--label", "good", "--group", "sex", "--features", "score")
+    answer = run("alternatives", table, *words, "--incumbent", "score>=1", "--report", page)
+    assert answer.exit_code == 0, answer.output
+    text = page.read_text()
+    assert "Alternatives to accept if score&gt;=1" in text
+    assert "accept if score" in text
+
+
 def test_a_wrong_ending_is_an_error_before_the_work(tmp_path, table):
     answer = run("measure", table, *DECISIONS, "--report", tmp_path / "page.pdf")
     assert answer.exit_code == 2
