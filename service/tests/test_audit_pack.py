@@ -7,7 +7,9 @@ import json
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from service.tests.bank import KEYRING, Clock, application
 from service.tests.bank import LOAN as OURS
@@ -18,6 +20,7 @@ from evenhand.evaluation import read_log
 from evenhand_service.audit_pack import (
     Period,
     export_decisions,
+    impact_json,
     pack,
 )
 from evenhand_service.ledger import (
@@ -337,6 +340,10 @@ def resigned(target, ledger):
         ("impact.json", '"selected": ', '"selected": 1'),
         ("impact.json", '"ratio": 1.0', '"ratio": 0.9'),
         ("impact.json", '"people": ', '"people": 1'),
+        ("impact.json", '"more_selections": ', '"more_selections": 1'),
+        ("impact.json", '"excluded": false', '"excluded": true'),
+        ("impact.json", '"status": "', '"status": "un'),
+        ("impact.json", '"standard_deviations": null', '"standard_deviations": 0.5'),
         ("events.json", "drill", "dull"),
         ("certificates.json", '"epoch": 1', '"epoch": 2'),
         ("policies.json", '"epoch": 1', '"epoch": 2'),
@@ -358,3 +365,32 @@ def test_tables_are_computed_again_whoever_has_signed_them(name, old, new, sound
     assert found.returncode == 1
     assert f"{name} is not what the chain says" in found.stdout
     assert "problems: 1" in found.stdout
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_verifier_finds_the_impact_table_that_the_library_writes(seed, tmp_path):
+    """On random decisions, with rare, unknown and never accepted groups; whole tables without a
+    known group too. A table with one figure changed is another one.
+    """
+    rng = np.random.default_rng(seed)
+    groups = [None, "a", "b", "c", "rare"] if seed else [None]
+    chances = [0.2, 0.4, 0.3, 0.08, 0.02] if seed else [1.0]
+    rates = {None: 0.5, "a": rng.random(), "b": rng.random(), "c": 0.0, "rare": 0.5}
+    drawn = [groups[j] for j in rng.choice(len(groups), 300, p=chances)]
+    rows = [SimpleNamespace(group=one, accept=bool(rng.random() < rates[one])) for one in drawn]
+    table = impact_json(rows)
+    path = tmp_path / "impact.json"
+
+    def read(document):
+        path.write_text(json.dumps(document))
+        return standalone_verifier.impact_in_file(path)
+
+    same_figures = standalone_verifier.same_figures
+    found = standalone_verifier.impact_found(rows)
+    assert same_figures(read(table), found)
+    assert not same_figures(read({**table, "unknown": {"": 1}}), found)
+    for place, row in enumerate(table["rows"]):
+        for name in ("more_selections", "people", "selected"):
+            rest = [*table["rows"][:place], {**row, name: row[name] + 1}]
+            changed = {**table, "rows": rest + table["rows"][place + 1 :]}
+            assert not same_figures(read(changed), found)

@@ -11,6 +11,7 @@ from evenhand.cli import COMMANDS, main
 from evenhand.cli.capacity import capacity_options
 from evenhand.cli.gating import gate_options
 from evenhand.cli.options import column_options, file_options, problem_options
+from evenhand.cli.reporting import report_option
 from evenhand.simulation.named import LEARNERS, POPULATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,7 @@ FILE = "The file"
 PROBLEM = "The problem"
 RUN = "The run"
 GATE = "The gate"
+PAGE = "The page"
 CAPACITY = "The capacity"
 OPTION = re.compile(r"--[a-z][a-z-]+")
 
@@ -65,6 +67,7 @@ def test_every_command_has_a_section_and_every_section_a_command():
         PROBLEM,
         RUN,
         GATE,
+        PAGE,
         CAPACITY,
     } == set(SECTIONS)
 
@@ -73,17 +76,17 @@ COMMON = {
     "demo": (JSON,),
     "solve": (JSON, TABLE, FILE, PROBLEM),
     "frontier": (JSON, TABLE, FILE, PROBLEM),
-    "alternatives": (JSON, TABLE, FILE),
-    "plan": (JSON, TABLE, FILE, CAPACITY),
+    "alternatives": (JSON, TABLE, FILE, PAGE),
+    "plan": (JSON, TABLE, FILE, CAPACITY, PAGE),
     "study": (JSON, TABLE, FILE, CAPACITY),
     "data": (JSON, TABLE, FILE),
     "apply": (JSON, FILE),
     "explain": (JSON, FILE),
-    "certify": (JSON, FILE, GATE),
-    "test": (JSON, FILE, GATE),
-    "measure": (JSON, FILE, GATE),
-    "impact": (JSON, FILE, GATE),
-    "evaluate": (JSON, FILE, GATE),
+    "certify": (JSON, FILE, GATE, PAGE),
+    "test": (JSON, FILE, GATE, PAGE),
+    "measure": (JSON, FILE, GATE, PAGE),
+    "impact": (JSON, FILE, GATE, PAGE),
+    "evaluate": (JSON, FILE, GATE, PAGE),
     "simulate": (JSON, RUN, CAPACITY),
     "compare": (JSON, RUN),
 }
@@ -99,6 +102,7 @@ def test_shared_options_belong_to_all_their_commands():
     [
         (file_options, listed(FILE)),
         (gate_options, listed(GATE)),
+        (report_option, listed(PAGE)),
         (capacity_options, listed(CAPACITY)),
         (column_options, listed(TABLE) | listed(FILE)),
         (problem_options, listed(PROBLEM) - {"--rate"}),

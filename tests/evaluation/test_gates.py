@@ -66,6 +66,46 @@ def test_the_ledger_gives_each_look_its_share_once(tmp_path):
         GateLedger.read(path, 0.05)
 
 
+def test_an_account_in_which_a_share_is_spent_twice_raises_an_error(tmp_path):
+    path = tmp_path / "ledger.json"
+    ledger, _ = GateLedger(0.05).look("one", b"1")
+    ledger.look("two", b"2")[0].write(path)
+    document = json.loads(path.read_text())
+    document["looks"].append({**document["looks"][1], "evidence": "other"})
+    path.write_text(json.dumps(document))
+    with pytest.raises(InvalidInput, match=r"look 3 .* has a share of 0\.0075"):
+        GateLedger.read(path, 0.05)
+
+
+def test_the_same_question_about_the_same_content_costs_nothing(tmp_path):
+    """In another commit, under another name, with another report; another limit is another look."""
+    _, _, path = drawn(np.random.default_rng(1), tmp_path)
+    other = tmp_path / "renamed.csv"
+    other.write_bytes(path.read_bytes())
+    ledger = tmp_path / "ledger.json"
+    words = ["--decision", "hired", "--group", "sex", "--gate", "--gate-ledger", str(ledger)]
+
+    def looks(*more):
+        answer = CliRunner().invoke(main, ["measure", *map(str, more), *words])
+        assert answer.exit_code in (0, 1, 3), answer.output
+        return len(json.loads(ledger.read_text())["looks"])
+
+    assert looks(path, "--limit", "0.9", "--commit", "a") == 1
+    assert looks(other, "--limit", "0.9", "--commit", "b", "--json") == 1
+    assert looks(path, "--limit", "0.8", "--commit", "b") == 2
+    with path.open("a") as file:
+        file.write("f,1\n")
+    assert looks(path, "--limit", "0.9", "--commit", "c") == 3
+
+
+def test_a_summary_is_a_whole_table_whatever_groups_are_called():
+    accepted = np.array([True, False] * 40)
+    measured = eh.measure(accepted, ["a|b", "a|b", "c\nd", "c\nd"] * 20, rates="selection")
+    rows = gate(measured, 0.5).to_markdown().splitlines()
+    assert len(rows) == 5
+    assert {row.replace("\\|", "").count("|") for row in rows[2:]} == {6}
+
+
 def test_a_gate_of_the_command_line_keeps_its_account_and_a_summary(tmp_path):
     _, _, path = drawn(np.random.default_rng(1), tmp_path)
     ledger = tmp_path / "ledger.json"

@@ -68,6 +68,14 @@ def test_intersections_unknown_people_and_the_two_per_cent_rule():
     assert table.plot().get_xlabel()
 
 
+@pytest.mark.parametrize(
+    ("group", "share"), [([None] * 4, 0.02), (["a", "a", "b", "b"], 0.9), ([""] * 4, 0.0)]
+)
+def test_a_grouping_in_which_nobody_takes_part_raises_an_error(group, share):
+    with pytest.raises(InvalidInput, match="no category takes part"):
+        impact([1, 0, 1, 0], group, smallest_share=share)
+
+
 def test_scores_are_cut_at_their_median():
     score = np.arange(100.0)
     table = impact(score, ["a"] * 50 + ["b"] * 50, scores=True)

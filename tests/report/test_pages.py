@@ -134,8 +134,8 @@ def test_text_is_escaped(text):
 def test_both_schemes_define_every_colour_that_is_used(text):
     used = set(re.findall(r"var\((--[a-z0-9]+)\)", text))
     light, dark = (
-        text[: text.index("@media (prefers-color-scheme: dark)")],
-        text[text.rindex("@media (prefers-color-scheme: dark)") :],
+        text[: text.index("@media screen and (prefers-color-scheme: dark)")],
+        text[text.rindex("@media screen and (prefers-color-scheme: dark)") :],
     )
     for name in used - {"--paper", "--card", "--good", "--link"} - set(TEXT_VARIABLES.values()):
         assert text.count(f"{name}:") == 2, name

@@ -171,10 +171,11 @@ def impact_json(rows: Sequence[Row]) -> Json:
     """Selection rates and impact ratios by group, in the form of New York City's Local Law 144
     tables, with exact intervals that hold at once; of the decisions of the period, as drawn.
     """
-    if not rows:
-        return {"people": 0, "selected": 0, "rows": []}
     # groups by name, as in the other tables; erased and unknown people are counted as unknown
     groups = [None if row.group is None else str(row.group) for row in rows]
+    if all(group is None for group in groups):
+        selected = sum(row.accept for row in rows)
+        return {"people": len(rows), "selected": selected, "unknown": {"": len(rows)}, "rows": []}
     return dict(impact([row.accept for row in rows], groups).to_json())
 
 

@@ -23,6 +23,7 @@ from evenhand.cli.options import (
     several_rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
+from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, Frame, Note, number, prepare, two_values
@@ -86,6 +87,7 @@ STYLES = {"found": "green", "none": "bold", "open": "yellow"}
     help="Save the alternative that is shown to be better, as `evenhand apply` reads it.",
 )
 @click.option("--figure", metavar="FILE", type=PICTURE_FILE, help="Draw the answer.")
+@report_option
 @json_options
 def command(
     data: str,
@@ -109,6 +111,7 @@ def command(
     seed: int,
     out: Path | None,
     figure: Path | None,
+    page: Path | None,
     document: str | Path | None,
 ) -> None:
     """Is there a rule with a smaller gap that costs no more than the incumbent?
@@ -194,6 +197,25 @@ def command(
         "notes": [*found.notes, *(str(note) for note in notes)],
         "written": {"policy": saved, "figure": figure},
     }
+    write_page(
+        page,
+        found,
+        title=f"Alternatives to {words}",
+        asked={
+            "table": task.source,
+            "SHA-256": fingerprint(data),
+            "incumbent": words,
+            "rates": rates,
+            "rules": kind,
+            "further cost allowed": extra_cost,
+            "least improvement": least_improvement,
+            "coins at decision time": not no_coins,
+            "delta": delta,
+            "seed": seed,
+        },
+        columns=names,
+        quiet=True,
+    )
     if show.emit(document, figures):
         return
     screen = show.console()
@@ -206,6 +228,8 @@ def command(
         click.echo(f"\nSaved: {out}" if saved else f"\n{nothing}")
     if figure is not None:
         click.echo(f"Figure: {figure}")
+    if page is not None:
+        click.echo(f"Report: {page}")
 
 
 def _kind(incumbent: str, accepted: str | None, rejected: tuple[str, ...]) -> str:

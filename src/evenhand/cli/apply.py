@@ -25,6 +25,7 @@ from evenhand.cli.options import (
     json_options,
     unseen_option,
 )
+from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, heading, show_lines
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
@@ -282,6 +283,7 @@ def write_decisions(
 @click.option("--drop-missing", is_flag=True, help="Leave out rows that lack a value or a group.")
 @click.option("--drop-unlabelled", is_flag=True, help="Leave out people without an outcome.")
 @gate_options
+@report_option
 @file_options
 @json_options
 def test(
@@ -299,6 +301,7 @@ def test(
     drop_missing: bool,
     drop_unlabelled: bool,
     gating: Gating,
+    page: Path | None,
     reading: FileOptions,
     document: str | Path | None,
 ) -> None:
@@ -318,7 +321,7 @@ def test(
       measure   decisions that were made, by whatever means; outcomes may be missing
       evaluate  what another policy would have cost, from a log with probabilities
     """
-    from evenhand.evaluation import PolicyFile, measure_policy
+    from evenhand.evaluation import PolicyFile, gate, measure_policy
 
     file = PolicyFile.read(policy)
     people, source, notes = read_people(
@@ -355,6 +358,25 @@ def test(
         screen.print(heading(f"{source}: {measured.people:,} people, policy {file.source}"))
         show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
         show_test(screen, file, measured, limit)
+    write_page(
+        page,
+        measured,
+        title=f"{file.source}, tested on {source}",
+        asked={
+            "policy": file.source,
+            "SHA-256 of the policy": fingerprint(policy),
+            "table": source,
+            "SHA-256 of the table": fingerprint(data),
+            "read as": tuple(note_text(note) for note in notes),
+            "rates": rates,
+            "limit": limit,
+            "rates that are limited": tuple(sorted(limited)),
+            "delta": opened.delta,
+        },
+        verdict=gate(replace(measured, rates=kept), limit),
+        policy=file.policy.describe(file.columns).splitlines(),
+        quiet=document == "-",
+    )
     leave(result, quiet=document == "-")
 
 

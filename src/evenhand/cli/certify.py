@@ -23,6 +23,7 @@ from evenhand.cli.options import (
     unseen_option,
 )
 from evenhand.cli.problem import TableProblem
+from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
@@ -91,6 +92,7 @@ def named_ceilings(texts: tuple[str, ...]) -> dict[str, float]:
 @click.option("--drop-unlabelled", is_flag=True, help="Leave out people without an outcome.")
 @click.option("--out", metavar="POLICY.JSON", type=JSON_FILE, help="Save the certified policy.")
 @gate_options
+@report_option
 @file_options
 @json_options
 def command(
@@ -111,6 +113,7 @@ def command(
     drop_unlabelled: bool,
     out: Path | None,
     gating: Gating,
+    page: Path | None,
     reading: FileOptions,
     document: str | Path | None,
 ) -> None:
@@ -128,7 +131,7 @@ def command(
     With --gate the exit code is about the policy as it is: 0 within, 1 above, 3 not shown.
     """
     from evenhand.cli.apply import read_people
-    from evenhand.evaluation import PolicyFile
+    from evenhand.evaluation import PolicyFile, gate
     from evenhand.table_certificate import certify
 
     file = PolicyFile.read(policy)
@@ -177,6 +180,27 @@ def command(
         show.show_lines(screen, found.describe(file.columns).splitlines())
         if out is not None:
             click.echo(f"\nSaved: {out}")
+    write_page(
+        page,
+        found,
+        title=f"{file.source}, certified on {source}",
+        asked={
+            "policy": file.source,
+            "SHA-256 of the policy": fingerprint(policy),
+            "table": source,
+            "SHA-256 of the table": fingerprint(data),
+            "read as": tuple(note_text(note) for note in notes),
+            "rates": asked,
+            "limit": limit,
+            "ceilings": ceilings,
+            "coins at decision time": not no_coins,
+            "delta": opened.delta,
+        },
+        verdict=gate(found, limit),
+        policy=found.policy.describe(file.columns).splitlines(),
+        columns=file.columns,
+        quiet=document == "-",
+    )
     leave(result, quiet=document == "-")
 
 

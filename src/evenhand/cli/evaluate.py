@@ -19,6 +19,7 @@ from evenhand.cli.options import (
     price_options,
     several_rates_option,
 )
+from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput
 from evenhand.words import Prices
@@ -122,6 +123,7 @@ STYLES = {
     help="Draw the gaps with their bands along the log, against the limit.",
 )
 @gate_options
+@report_option
 @json_options
 @click.option(
     "--convert-to",
@@ -150,6 +152,7 @@ def command(
     price_false_reject: float,
     figure: Path | None,
     gating: Gating,
+    page: Path | None,
     document: str | Path | None,
     converted: Path | None,
 ) -> None:
@@ -201,7 +204,7 @@ def command(
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
     used.
     """
-    from evenhand.evaluation import Candidate, evaluate, write_log
+    from evenhand.evaluation import Candidate, evaluate, gate, write_log
     from evenhand.fairness.rates import as_rates
     from evenhand.report.drawing import require
 
@@ -212,6 +215,21 @@ def command(
             "there is nothing to do: neither --policy nor --convert-to was given.",
             hint="--policy policy.json, or accept-all to begin with.",
         )
+    asked = {
+        "log": logs,
+        "SHA-256 of the log": fingerprint(logs),
+        "candidate": policy,
+        "SHA-256 of the candidate": None if policy is None else fingerprint(policy),
+        "columns": columns,
+        "rates": rates,
+        "groups": groups,
+        "strata": strata,
+        "rows left out at the beginning": skip_first or None,
+        "limit": limit,
+        "price of a false accept": price_false_accept,
+        "price of a false reject": price_false_reject,
+    }
+    title = f"What {policy} would have done, by {logs}"
     if without_propensities:
         opened = gating.open(delta, logs, str(policy))
         bounds = bounds_of_history(
@@ -235,15 +253,24 @@ def command(
             from evenhand.report import history_figure, save_figure
 
             save_figure(history_figure(bounds), figure)
-        if emit(document, bounds.to_json()):
-            leave(result, quiet=True)
-            return
-        out = console()
-        style = STYLES[bounds.verdict(bounds.gammas[-1])]
-        first, *others = bounds.describe().splitlines()
-        show_lines(out, [first], style=style)
-        show_lines(out, others)
-        leave(result, quiet=False)
+        figures = bounds.to_json()
+        if result is not None:
+            figures["gate"] = result.to_json()
+        if not emit(document, figures):
+            out = console()
+            style = STYLES[bounds.verdict(bounds.gammas[-1])]
+            first, *others = bounds.describe().splitlines()
+            show_lines(out, [first], style=style)
+            show_lines(out, others)
+        write_page(
+            page,
+            bounds,
+            title=title,
+            asked={**asked, "delta": opened.delta},
+            verdict=gate(bounds, limit),
+            quiet=document == "-",
+        )
+        leave(result, quiet=document == "-")
         return
     log = read_asked_log(logs, kind, columns, features, good, reading).without_first(skip_first)
     if converted is not None:
@@ -269,15 +296,25 @@ def command(
         figures = evaluation.to_json()
         if result is not None:
             figures["gate"] = result.to_json()
-        if emit(document, figures):
+        printed = emit(document, figures)
+        if not printed:
+            priced = (price_false_accept, price_false_reject) != (1.0, 1.0)
+            show_evaluation(evaluation, log, priced)
+            if document is not None:
+                click.echo(f"Figures: {document}")
+            if figure is not None:
+                click.echo(f"Picture: {figure}")
+        write_page(
+            page,
+            evaluation,
+            title=title,
+            asked={**asked, "delta": opened.delta},
+            verdict=gate(evaluation, limit) if evaluation.gaps else None,
+            quiet=document == "-",
+        )
+        if printed:
             leave(result, quiet=True)
             return
-        priced = (price_false_accept, price_false_reject) != (1.0, 1.0)
-        show_evaluation(evaluation, log, priced)
-        if document is not None:
-            click.echo(f"Figures: {document}")
-        if figure is not None:
-            click.echo(f"Picture: {figure}")
     elif emit(document, {"log": converted, "rows": len(log)}):
         return
     if converted is not None:

@@ -3,7 +3,9 @@ says.
 """
 
 import functools
-import sys
+import hashlib
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,21 @@ from evenhand.errors import InvalidInput
 if TYPE_CHECKING:
     from evenhand.evaluation.gates import Gated, GateLedger, GateResult, Look
 
+WRITING = frozenset(
+    [
+        "gate",
+        "gate_ledger",
+        "commit",
+        "summary",
+        "page",
+        "json_printed",
+        "json_file",
+        "figure",
+        "out",
+        "converted",
+    ]
+)
+"""Parameters that say where an answer goes; the others say what is asked."""
 STYLES = {"within": "green", "above": "bold red", "not shown": "yellow"}
 
 
@@ -32,20 +49,37 @@ class Gating:
     def open(self, delta: float, *evidence: str | Path) -> "OpenGate":
         """The gate of one call: it books its share of delta before anything is measured.
 
-        evidence: the files that are looked at; with what was typed they are the look's identity.
+        evidence: the files that are looked at; with what is asked of them they are the look's
+        identity.
         """
         from evenhand.evaluation.gates import GateLedger
 
         if self.ledger is None:
             return OpenGate(self, delta)
-        content = b"\0".join(
-            Path(one).read_bytes() if Path(one).is_file() else str(one).encode() for one in evidence
-        )
-        # What is asked of the evidence is part of the look; how it is written down is not.
-        typed = "\0".join(sys.argv[1:]).encode()
-        ledger, look = GateLedger.read(self.ledger, delta).look(self.commit, content + typed)
+        seen = hashlib.sha256()
+        for one in evidence:
+            content = Path(one).read_bytes() if Path(one).is_file() else str(one).encode()
+            seen.update(hashlib.sha256(content).digest())
+        seen.update(question(map(str, evidence)).encode())
+        ledger, look = GateLedger.read(self.ledger, delta).look(self.commit, seen.digest())
         ledger.write(self.ledger)
         return OpenGate(self, look.share, ledger, look)
+
+
+def question(files: Iterable[str]) -> str:
+    """What the command asks of its files: all settings, and not how the answer is written down.
+
+    The same question about the same content is the same look, under whatever name, in whatever
+    commit, and with whatever report.
+    """
+    context = click.get_current_context()
+    names = set(files)
+    asked = {
+        name: str(value)
+        for name, value in context.params.items()
+        if name not in WRITING and str(value) not in names
+    }
+    return json.dumps([context.info_name, asked], sort_keys=True)
 
 
 @dataclass(frozen=True)

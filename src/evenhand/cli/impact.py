@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.cli.gating import Gating, gate_options, leave
 from evenhand.cli.options import COMMA_LIST, FileOptions, file_options, json_options
+from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, Note, group_texts, read_frame, two_values
@@ -67,6 +68,7 @@ VERDICTS = {"within": "yes", "above": "NO", "not shown": "not shown", None: ""}
     help="All intervals hold at once with probability 1 - delta.",
 )
 @gate_options
+@report_option
 @file_options
 @json_options
 def command(
@@ -84,6 +86,7 @@ def command(
     least_ratio: float,
     delta: float,
     gating: Gating,
+    page: Path | None,
     reading: FileOptions,
     document: str | Path | None,
 ) -> None:
@@ -105,7 +108,7 @@ def command(
     A ratio below 0.8 on these people is not yet one of the population: "allowed" says what the
     interval shows. "more" is how many more selections of that category would reach 0.8 here.
     """
-    from evenhand.evaluation import impact
+    from evenhand.evaluation import gate, impact
 
     if (selected is None) == (score is None):
         raise InvalidInput(
@@ -160,6 +163,26 @@ def command(
         show_table(frame.source, table, lines)
         if document is not None:
             click.echo(f"\nSaved: {document}")
+    write_page(
+        page,
+        table,
+        title=f"Impact ratios in {frame.source} by {', '.join(by)}",
+        asked={
+            "table": frame.source,
+            "SHA-256": fingerprint(data),
+            "selected" if score is None else "score above": f"{selected} = {value}"
+            if score is None
+            else f"{score} > {table.cutoff:g}",
+            "groups": by,
+            "unknown groups": unknown,
+            "ratios relative to": reference or "the category with the largest rate",
+            "smallest ratio allowed": least_ratio,
+            "smallest share of a category": smallest_share,
+            "delta": opened.delta,
+        },
+        verdict=gate(table, None, least_ratio),
+        quiet=document == "-",
+    )
     leave(result, quiet=document == "-")
 
 

@@ -19,6 +19,7 @@ from evenhand.cli.options import (
     file_options,
     json_options,
 )
+from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
 )
 @click.option("--drop-missing", is_flag=True, help="Leave out rows without a decision or a group.")
 @gate_options
+@report_option
 @file_options
 @json_options
 def command(
@@ -136,6 +138,7 @@ def command(
     delta: float,
     drop_missing: bool,
     gating: Gating,
+    page: Path | None,
     reading: FileOptions,
     document: str | Path | None,
 ) -> None:
@@ -164,7 +167,7 @@ def command(
     are not determined by the table: each missing outcome may be good or bad, and the range that
     this leaves is shown. The share of good outcomes among the accepted is determined.
     """
-    from evenhand.evaluation import measure
+    from evenhand.evaluation import gate, measure
 
     if least_ratio is not None and compare == "difference":
         compare = "ratio" if limit is None else "both"
@@ -204,6 +207,24 @@ def command(
         show_measurement(people, measured)
         if document is not None:
             click.echo(f"\nSaved: {document}")
+    allowed = limit is not None or least_ratio is not None
+    write_page(
+        page,
+        measured,
+        title=f"Decisions in {people.source} by {', '.join(by)}",
+        asked={
+            "table": people.source,
+            "SHA-256": fingerprint(data),
+            "read as": tuple(line.strip() for line in people.lines),
+            "groups": by,
+            "rates": rates,
+            "largest difference allowed": limit,
+            "smallest ratio allowed": least_ratio,
+            "delta": opened.delta,
+        },
+        verdict=gate(measured, limit, least_ratio) if allowed else None,
+        quiet=document == "-",
+    )
     leave(result, quiet=document == "-")
 
 

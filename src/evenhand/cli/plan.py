@@ -21,6 +21,7 @@ from evenhand.cli.options import (
     several_rates_option,
 )
 from evenhand.cli.problem import table_problem
+from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines, show_task, stages
 from evenhand.contracts import GroupUse, Json
 from evenhand.errors import InvalidInput
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenhand.planning import LaunchPlan
-    from evenhand.planning.launch_plan import Milestone
 
 DEFAULT_PEOPLE = 100_000
 COLOURS = {
@@ -99,6 +99,7 @@ COLOURS = {
 @click.option(
     "--out", metavar="PICTURE", type=PICTURE_FILE, help="Draw the plan: .png, .svg or .pdf."
 )
+@report_option
 @json_options
 def command(
     shares: str | None,
@@ -124,6 +125,7 @@ def command(
     runs: int,
     seed: int,
     out: Path | None,
+    page: Path | None,
     document: str | Path | None,
 ) -> None:
     """Estimate what a launch will cost and save, before the first decision.
@@ -240,11 +242,33 @@ def command(
             )
     if out is not None:
         save_figure(plan_figure(made), out)
-    if emit(document, made.to_json()):
-        return
-    show_plan(shown, made)
-    written = {"Picture": out, "Figures": document}
-    click.echo("".join(f"\n{name}: {path}" for name, path in written.items() if path is not None))
+    if not emit(document, made.to_json()):
+        show_plan(shown, made)
+        written = {"Picture": out, "Figures": document}
+        said = (f"\n{name}: {path}" for name, path in written.items() if path is not None)
+        click.echo("".join(said))
+    write_page(
+        page,
+        made,
+        title=f"Plan of a launch for {made.horizon:,} people",
+        asked={
+            "table": data,
+            "SHA-256": None if data is None else fingerprint(data),
+            "shares of the groups": shares,
+            "shares of bad outcomes": bad_rates,
+            "AUC": auc,
+            "separation": separation,
+            "limit": limit,
+            "delta": delta,
+            "rates": rates,
+            "price of a false accept": price_false_accept,
+            "price of a false reject": price_false_reject,
+            "audit budget": audit_budget,
+            "runs": runs,
+            "seed": seed,
+        },
+        quiet=document == "-",
+    )
 
 
 def require_not_given(options: dict[str, Any], belongs: str, hint: str) -> None:
@@ -317,88 +341,28 @@ def show_plan(out: "Console", plan: "LaunchPlan") -> None:
 
 
 def _facts(plan: "LaunchPlan") -> "Table":
-    population = plan.population
-    people = f"{plan.horizon:,}"
-    if plan.per_day:
-        people += f", {plan.days(plan.horizon)} at {plan.per_day:,.0f} a day"
-    groups = ", ".join(
-        f"{group} {share:.0%} (bad {population['bad_rates'][group]:.1%})"
-        for group, share in population["group_shares"].items()
-    )
-    bill = f"{plan.bill.describe()} at {plan.prices[0]:g} each"
-    if plan.constant.startswith("accepting"):
-        bill += f", which {plan.constant} would pay as well"
-    else:
-        bill += f"; {plan.bill_beyond_constant.describe()} more than {plan.constant}"
+    from evenhand.report.contents import plan_facts
 
-    def when(milestone: "Milestone") -> str:
-        """A milestone, also in days where it is reached and people come by days."""
-        text = milestone.describe()
-        if plan.per_day is None or milestone.round is None:
-            return text
-        return f"{text}, {plan.days(milestone.round)}"
-
-    saving = plan.horizon * (plan.constant_cost - plan.best_cost)
-    rows = {
-        "people": people,
-        "groups": groups,
-        "simulated on": f"{population['source']}; {population['rules']:,} rules; {plan.runs} runs",
-        **_capacity(plan),
-        **_incumbent(plan),
-        "half of the weight": when(plan.half),
-        "95% of the weight": when(plan.full),
-        "accepted by the audit coin": f"{plan.audited.describe()} people, "
-        f"{plan.audited_bad.describe()} of them bad",
-        "their bill": bill,
-        "possible saving": f"{saving:,.0f} against {plan.constant}",
-        "expected saving": plan.saving.describe(),
-    }
-    table = grid("~", "~", padding=2, rows=rows.items())
+    table = grid("~", "~", padding=2, rows=plan_facts(plan).items())
     table.show_header = False
     table.columns[0].style = "dim"
     return table
 
 
-def _capacity(plan: "LaunchPlan") -> dict[str, str]:
-    """ "Capacity: at most ..." as a row with its name."""
-    rows = {}
-    for line in plan.capacity:
-        name, _, text = line.partition(": ")
-        rows[name.lower()] = text.rstrip(".")
-    return rows
-
-
-def _incumbent(plan: "LaunchPlan") -> dict[str, str]:
-    if not plan.incumbent:
-        return {}
-    return {"today": "; ".join(rule.describe(plan.limit) for rule in plan.incumbent)}
-
-
 def _over_time(plan: "LaunchPlan") -> "Table":
+    from evenhand.report.contents import plan_over_time
+
     numbers = (">accepted", ">by the audit\ncoin", ">weight\ncertified", ">audit bill\nso far")
-    table = grid(">people\nso far", *numbers, padding=2)
-    for people, accepted, audit, weight, bill in plan.over_time():
-        table.add_row(
-            f"{people:,}", f"{accepted:.1%}", f"{audit:.1%}", f"{weight:.0%}", f"{bill:,.0f}"
-        )
-    return table
+    return grid(">people\nso far", *numbers, padding=2, rows=plan_over_time(plan))
 
 
 def _courses(plan: "LaunchPlan") -> "Table":
+    from evenhand.report.contents import plan_courses
+
     numbers = (">cost\nin all", ">regret,\nand its band", ">accepted\nfirst", ">largest\ntrue gap")
     table = grid("", *numbers, padding=1)
-    for course in plan.courses:
-        first = f"{course.explored:,.0f}" if course.explored < 1e15 else "never enough"
-        first = "" if course.name == "certified" else first
-        if course.total is None or course.regret is None:
-            cells = ["infeasible", "", first, ""]
-        else:
-            gap = f"{course.worst_gap:.3f}"
-            cells = [f"{course.total.mean:,.0f}", course.regret.describe(), first, gap]
-        table.add_row(course.name, *cells, style="bold" if course is plan.certified else None)
-    constant = plan.horizon * plan.constant_cost
-    best = plan.horizon * plan.best_cost
-    table.add_row(plan.constant, f"{constant:,.0f}", f"{constant - best:,.0f}", "", "0.000")
-    limit = f"\N{LESS-THAN OR EQUAL TO} {plan.limit:g}"
-    table.add_row("best within the limit", f"{best:,.0f}", "0", "", limit, style="dim")
+    *courses, best = plan_courses(plan)
+    for row in courses:
+        table.add_row(*row, style="bold" if row[0] == plan.certified.name else None)
+    table.add_row(*best, style="dim")
     return table

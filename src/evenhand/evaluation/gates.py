@@ -7,8 +7,10 @@ shown", which is no verdict about the decisions but one about the evidence.
 **Over many commits.** Each look at data may be wrong with its own probability. If look k spends
 delta_k = 6 delta / (pi^2 k^2), the sum over all looks that will ever be is delta: a red build
 although the truth is within the limit happens with probability at most delta over *all* commits,
-whatever made them change. `GateLedger` keeps the account in a file. The same evidence looked at
-again is the same event and costs nothing.
+however many there will be (Bonferroni). Each look's interval must hold by itself: nobody whom a
+look counts may have had a part in choosing what it judges, so a rule that was changed after a look
+needs new people. `GateLedger` keeps the account in a file. The same evidence looked at again is the
+same event and costs nothing.
 """
 
 import hashlib
@@ -92,12 +94,12 @@ class GateResult:
             A heading, and a row for each finding.
         """
         rows = [
-            f"| {one.what} | {one.low:.4f} | {one.high:.4f} | "
+            f"| {_cell(one.what)} | {one.low:.4f} | {one.high:.4f} | "
             f"{'>=' if one.at_least else '<='} {one.limit:g} | {one.status} |"
             for one in self.findings
         ]
         head = ["| what | low | high | allowed | status |", "|---|---|---|---|---|"]
-        return "\n".join([f"**{self.sentence}**", "", *head, *rows, ""])
+        return "\n".join([f"**{_cell(self.sentence)}**", "", *head, *rows, ""])
 
     def to_json(self) -> Json:
         """The verdict as plain JSON.
@@ -113,6 +115,11 @@ class GateResult:
             "delta": self.delta,
             "findings": [{**vars(one), "status": one.status} for one in self.findings],
         }
+
+
+def _cell(text: str) -> str:
+    """A text inside a table of Markdown: a group's name may hold a pipe or a line break."""
+    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").split())
 
 
 def gate(record: Gated, limit: float | None = None, least_ratio: float | None = None) -> GateResult:
@@ -268,6 +275,7 @@ class GateLedger:
             document = json.loads(path.read_text(encoding="utf-8"))
             looks = tuple(Look(**one) for one in document["looks"])
             kept = float(document["delta"])
+            shares = [float(one.share) for one in looks]
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(
                 f"{path} is no ledger of a gate ({error}).",
@@ -279,6 +287,14 @@ class GateLedger:
                 hint=f"use --delta {kept:g}: the guarantee is about all looks together.",
                 argument="delta",
             )
+        for number, share in enumerate(shares, start=1):
+            if share != inverse_square_share(kept, number):
+                raise InvalidInput(
+                    f"look {number} of {path} has a share of {share:.6g}, and "
+                    f"{inverse_square_share(kept, number):.6g} is its due.",
+                    hint="two branches that were merged have spent the same share: keep one "
+                    "ledger for all of them, as the GitHub Action does, and begin a new one.",
+                )
         return cls(kept, looks)
 
     def write(self, path: Path) -> None:
@@ -290,4 +306,7 @@ class GateLedger:
             The file.
         """
         document = {"delta": self.delta, "looks": [vars(one) for one in self.looks]}
-        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        # A build that is ended in the middle leaves the old account or the new one.
+        whole = path.with_name(f".{path.name}.new")
+        whole.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        whole.replace(path)

@@ -328,7 +328,7 @@ class HistoryBounds(Shown):
             for gap in self.gaps
         ]
         lines += ["", f"Cost per person: {self.cost.lower:.4f} to {self.cost.upper:.4f}."]
-        if self.lottery is not None:
+        if self.lottery:
             lines.append(
                 f"A lottery that accepts about {self.lottery:,} people, and learns their outcomes, "
                 "would settle it if the accepted are typical (Gamma = 1)."
@@ -393,8 +393,11 @@ class HistoryBounds(Shown):
         axes.set_xticks(places, [_factor(gamma) for gamma in self.gammas])
         axes.set_xlabel("Gamma: how far the odds among the rejected may be from the accepted's")
         axes.set_ylabel("gap: from lowest to highest possible")
-        axes.set_title(f"Allowed: {-self.limit:g} to {self.limit:g}", loc="left")
-        axes.legend(frameon=False, fontsize="small")
+        allowed = f"Allowed: \u2212{self.limit:g} to {self.limit:g}"
+        axes.set_title(allowed, loc="left")
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(bottom, top + 0.25 * (top - bottom))  # room for the legend above the limit
+        axes.legend(frameon=False, fontsize="small", loc="upper left", ncols=2)
 
 
 def bound_history(

@@ -317,6 +317,14 @@ def impact(
     for name, cells in counted.items():
         total = sum(people for _, people in cells.values())
         part = [one for one, (_, people) in cells.items() if people >= smallest_share * total]
+        if not part:
+            of = f" of {name!r}" if name else ""
+            raise InvalidInput(
+                f"no category{of} takes part: {total:,} people have a known one, and none has "
+                f"{smallest_share:g} of them.",
+                hint="leave the grouping out, or lower smallest_share.",
+                argument="smallest_share" if total else "group",
+            )
         taking_part[name] = part
         inside = reference is not None and reference in part
         pairs += len(part) - 1 if inside else len(part) * (len(part) - 1) // 2

@@ -1,4 +1,4 @@
-"""Figures and pages of what was simulated, planned and evaluated.
+"""Figures and pages of what was simulated, planned, measured and evaluated.
 
 matplotlib and jinja2 are imported when one is made (the extra `plots`).
 """
@@ -9,6 +9,7 @@ from evenhand.report.estimate_figures import (
     history_figure,
     plan_figure,
 )
+from evenhand.report.handover import write_report
 from evenhand.report.pages import Report, StudyReport, page, study_page
 from evenhand.report.region import draw_region
 from evenhand.report.run_figures import (
@@ -42,4 +43,5 @@ __all__ = [
     "save_figure",
     "study_page",
     "tradeoff_figure",
+    "write_report",
 ]

@@ -156,7 +156,7 @@ def page(report: Report) -> str:
     drawings = {
         name: _drawn(drawn or [], size, prefix=name[0]) for name, (drawn, size) in panels.items()
     }
-    return _render(
+    return render(
         "comparison.html",
         title=f"evenhand: {len(names)} learners on {population}",
         findings=findings(comparison, report.rate),
@@ -228,7 +228,7 @@ def study_page(report: StudyReport) -> str:
             }
         )
     tables = f"{len(plan.sources)} table{'s' * (len(plan.sources) > 1)}"
-    return _render(
+    return render(
         "study.html",
         title=f"evenhand study: {len(plan.learners)} learners on {tables}",
         findings=study_findings(study),
@@ -248,7 +248,8 @@ def _drawn(panels: Sequence[Panel], size: tuple[float, float], prefix: str) -> l
     return [inline_svg(panel, size, f"{prefix}{i}") for i, panel in enumerate(panels)]
 
 
-def _render(template: str, **values: object) -> str:
+def render(template: str, **values: object) -> str:
+    """A page from one of the templates beside this module; everything but drawings is escaped."""
     require("jinja2")
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -37,6 +37,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -1032,38 +1033,68 @@ def selection(rows: Iterable[Any]) -> list[Line]:
     return lines
 
 
+IMPACT_FIGURES = (
+    "people", "selected", "rate", "ratio", "excluded", "more_selections", "standard_deviations",
+)  # fmt: skip
+"""What an impact table says of a group, besides its interval and what follows from it."""
+
+
 def impact_in_file(path: Path) -> Any:
-    """(people, accepted, {group: (people, accepted, rate, ratio)}) as the impact table says;
-    None if it says something else.
+    """(people, accepted, people of unknown group, {group: figures}) as the impact table says; None
+    if it says something else.
     """
     table = document(path)
     try:
-        cells = {
-            one["group"]: (one["people"], one["selected"], one["rate"], one["ratio"])
-            for one in table["rows"]
-        }
-        return table["people"], table["selected"], cells
-    except (KeyError, TypeError):
+        cells = {one["group"]: tuple(one[name] for name in IMPACT_FIGURES) for one in table["rows"]}
+        if len(cells) < len(table["rows"]) or not all(map(fits_its_interval, table["rows"])):
+            return None
+        return table["people"], table["selected"], sum(table["unknown"].values()), cells
+    except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
+def fits_its_interval(row: dict[str, Any]) -> bool:
+    """Whether the interval of a group holds its ratio, and the status is what the interval says.
+    (The ends are evenhand's: exact intervals need more than the standard library.)
+    """
+    if row["ratio"] is None:
+        return row["ratio_interval"] is None and row["status"] is None
+    low, high = row["ratio_interval"]
+    high = math.inf if high is None else high
+    says = "within" if low >= 0.8 else "above" if high < 0.8 else "not shown"
+    return bool(0 <= low <= row["ratio"] + 1e-9 <= high + 2e-9 and row["status"] == says)
+
+
 def impact_found(rows: Sequence[Any]) -> Any:
-    """The same from the decisions. A group with less than 2% of the people whose group is known
-    has no ratio; the others have that of their rate to the largest of their rates.
+    """The same from the decisions, in whole numbers and fractions.
+
+    A group with less than 2% of the people whose group is known takes no part. The others have the
+    ratio of their rate to the largest of their rates, the fewest further selections that bring it
+    to 4/5, and their distance from that group in standard deviations of the pooled rate.
     """
     accepted: dict[str, list[bool]] = {}
     for row in rows:
         if row.group is not None:
             accepted.setdefault(str(row.group), []).append(row.accept)
-    known = sum(map(len, accepted.values()))
-    rates = {group: sum(some) / len(some) for group, some in accepted.items()}
-    large = {group for group, some in accepted.items() if len(some) >= 0.02 * known}
-    top = max((rates[group] for group in large), default=0.0)
-    cells = {}
-    for group, some in accepted.items():
-        ratio = rates[group] / top if top > 0 and group in large else None
-        cells[group] = (len(some), sum(some), rates[group], ratio)
-    return len(rows), sum(row.accept for row in rows), cells
+    counts = {group: (sum(accepted[group]), len(accepted[group])) for group in sorted(accepted)}
+    known = sum(n for _, n in counts.values())
+    part = [group for group, (_, n) in counts.items() if 50 * n >= known]
+    best = max(part, key=lambda group: Fraction(*counts[group]), default=None)
+    y, m = (0, 0) if best is None else counts[best]
+    cells: dict[str, tuple[Any, ...]] = {}
+    for group, (x, n) in counts.items():
+        ratio = deviations = None
+        missing = 0
+        if group in part and y > 0:
+            share = Fraction(x, n) / Fraction(y, m)
+            ratio = float(share)
+            missing = max(0, math.ceil(Fraction(4, 5) * Fraction(y, m) * n) - x)
+            pooled = (x + y) / (n + m)
+            spread = math.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
+            if group != best and spread > 0:
+                deviations = (x / n - y / m) / spread
+        cells[group] = (n, x, x / n, ratio, group not in part, missing, deviations)
+    return len(rows), sum(row.accept for row in rows), len(rows) - known, cells
 
 
 def same_figures(one: Any, other: Any) -> bool:

@@ -1,0 +1,844 @@
+"""What a page says about a record: the answer, tables, a figure, and what it rests on.
+
+One function for each kind of record, and one for every other record with `describe`, `to_frame` and
+`plot`. The texts are plain; `evenhand.report.handover` writes them as a page or as a model card.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, singledispatch
+from math import inf, isfinite, isnan
+from typing import TYPE_CHECKING, Any
+
+from evenhand.evaluation import Evaluation, HistoryBounds, ImpactTable, Measurement
+from evenhand.evaluation.evaluate import Estimate
+from evenhand.evaluation.impact_table import ImpactRow
+from evenhand.evaluation.measurement import PairMeasure, RateMeasure
+from evenhand.fairness.certificate import GapInterval
+from evenhand.planning import LaunchPlan
+from evenhand.planning.launch_plan import ASSUMPTIONS as PLAN_ASSUMPTIONS
+from evenhand.planning.launch_plan import Milestone
+from evenhand.report import estimate_figures
+from evenhand.report.drawing import ALARM, INK, LOOKS, MUTED, Panel
+from evenhand.shown import Shown
+from evenhand.table_certificate import TableCertification
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEW = 4
+"""So many rates are named in an answer; the tables have all of them."""
+MOST_COMPARED = 12
+"""So many comparisons of one rate are shown; crossed groups have hundreds of pairs."""
+MOST_DRAWN = 24
+"""So many intervals are in one picture."""
+LONG = 40
+"""A cell with more letters is a sentence, whatever figures are in it."""
+MOST_ROWS = 40
+"""So many rows of the table of a record that has no page of its own."""
+INDEPENDENT = (
+    "the people of the table were drawn independently from the population that the statement is "
+    "about, each person once"
+)
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of texts; the first column names the row, `note` stands below."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    @property
+    def is_named_values(self) -> bool:
+        """Whether it is a list of names with their values, and no table of figures."""
+        return self.heads == ("", "")
+
+    @property
+    def is_lines(self) -> bool:
+        """Whether it is a text, line by line."""
+        return self.heads == ("",)
+
+    @property
+    def textual(self) -> tuple[bool, ...]:
+        """Which columns hold words and no figures: they are flush left, and may be broken."""
+        columns = [[row[place] for row in self.rows] for place in range(len(self.heads))]
+        return tuple(
+            not any(map(str.isdigit, "".join(cells))) or max(map(len, cells), default=0) > LONG
+            for cells in columns
+        )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Panels side by side, each of a width and height in inches, with a caption."""
+
+    panels: tuple[Panel, ...]
+    size: tuple[float, float]
+    caption: str
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """All that a page says about a record.
+
+    Parameters
+    ----------
+    title : str
+        What the record is.
+    answer : tuple of str
+        The answer, in sentences.
+    tables : tuple of PageTable
+        The figures behind it.
+    drawn : Drawn or None
+        The picture.
+    beware : tuple of str
+        What a reader could misread.
+    assumptions : tuple of str
+        What the answer rests on.
+    shows_status : bool
+        Whether the tables say of each figure how it stands to what is allowed.
+    judged : str
+        What a verdict is about, where it is not all that the page shows.
+    """
+
+    title: str
+    answer: tuple[str, ...]
+    tables: tuple[PageTable, ...] = ()
+    drawn: Drawn | None = None
+    beware: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    shows_status: bool = False
+    judged: str = ""
+
+
+# numbers as a page has them
+
+
+def fixed(value: float | None, digits: int = 3, sign: str = "") -> str:
+    """A number with so many digits and a true minus; nothing for None, and never minus zero.
+
+    >>> fixed(-0.25), fixed(-0.0001), fixed(0.1, 2, "+"), fixed(None), fixed(float("inf"))
+    ('\u22120.250', '0.000', '+0.10', '', '\u221e')
+    """
+    if value is None or isnan(value):
+        return ""
+    if not isfinite(value):
+        return "\u221e" if value > 0 else "\u2212\u221e"
+    rounded = round(value, digits) + 0.0
+    return f"{rounded:{sign}.{digits}f}".replace("-", "\u2212")
+
+
+def between(ends: tuple[float, float] | None, sign: str = "") -> str:
+    """An interval.
+
+    >>> between((-0.1, 0.25), "+"), between(None)
+    ('\u22120.100 to +0.250', '')
+    """
+    return "" if ends is None else f"{fixed(ends[0], sign=sign)} to {fixed(ends[1], sign=sign)}"
+
+
+def compared(group: object, reference: object, sign: str = "\u2212") -> str:
+    """Who is compared with whom."""
+    return f"{group} {sign} {reference}"
+
+
+# intervals side by side
+
+
+@dataclass(frozen=True)
+class IntervalRow:
+    """One interval of a picture; `value` is None where none is determined."""
+
+    name: str
+    value: float | None
+    low: float
+    high: float
+
+
+def intervals(
+    title: str, rows: Sequence[IntervalRow], xlabel: str, *, limits: Sequence[float], rest: float
+) -> tuple[Panel, tuple[float, float]]:
+    """A panel with one line for each interval, top to bottom, and its size.
+
+    limits: dashed lines at what is allowed. rest: where nothing differs, 0 for differences and 1
+    for ratios.
+    """
+
+    def draw(axes: "Axes") -> None:
+        ends = [end for row in rows for end in (row.low, row.high) if isfinite(end)]
+        left = min([rest, *limits, *ends])
+        right = max([rest, *limits, *(end for end in ends if end <= 3 or rest == 0)])
+        room = 0.06 * max(right - left, 1e-3)
+        axes.set_xlim(left - room, right + room)
+        colour = LOOKS["certified"].colour
+        for place, row in enumerate(rows):
+            high = min(row.high, right + room)
+            axes.plot([row.low, high], [place, place], color=colour, linewidth=2.4)
+            if row.value is not None:
+                axes.plot([row.value], [place], "o", color=INK, markersize=6, zorder=4)
+        axes.axvline(rest, color=MUTED, linewidth=0.9, zorder=1)
+        for limit in limits:
+            axes.axvline(limit, color=ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=2)
+        axes.set_yticks(range(len(rows)), [row.name for row in rows])
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.grid(axis="y", visible=False)
+        axes.tick_params(axis="y", length=0)
+        axes.set(title=title, xlabel=xlabel)
+
+    longest = max((len(row.name) for row in rows), default=0)
+    width = 5.2 + min(longest, 44) * 0.065
+    return Panel(draw, f"{title}: {xlabel}"), (width, 1.25 + 0.34 * max(len(rows), 1))
+
+
+# each kind of record
+
+
+@singledispatch
+def contents(record: Any, columns: Sequence[str] | None = None) -> Contents:
+    """What a page says about a record.
+
+    Parameters
+    ----------
+    record : object
+        What `measure`, `certify`, `impact`, `plan`, `evaluate` or another function returned: a
+        record with `describe`, `to_frame` and `plot`.
+    columns : sequence of str, optional
+        The names of the columns that rules look at.
+
+    Returns
+    -------
+    Contents
+        Texts, tables and panels.
+
+    Examples
+    --------
+    >>> from evenhand.evaluation import measure
+    >>> found = contents(measure([True, False] * 40, ["a", "a", "b", "b"] * 20))
+    >>> [table.title for table in found.tables]
+    ['Selection rate', 'Selection rate: groups compared']
+    """
+    words = record.describe() if columns is None else record.describe(columns)
+    answer, _, others = words.partition("\n\n")
+    assumptions = tuple(getattr(record, "assumptions", ()))
+    # They have a section of their own on the page.
+    listed = {"Assumptions", *(f"- {one}" for one in assumptions)}
+    lines = tuple((line,) for line in others.splitlines() if line.strip() not in {"", *listed})
+    tables = [PageTable("In words", ("",), lines)] if lines else []
+    drawn = None
+    if isinstance(record, Shown):
+        tables.append(_own_table(record._columns()))
+
+        def draw(axes: "Axes") -> None:
+            record.plot(axes)
+
+        drawn = Drawn((Panel(draw, answer),), (7.0, 4.2), "")
+    return Contents(
+        type(record).__name__,
+        tuple(answer.splitlines()),
+        tuple(tables),
+        drawn,
+        tuple(getattr(record, "warnings", ())),
+        assumptions,
+    )
+
+
+def _own_table(columns: Mapping[str, Sequence[Any]]) -> PageTable:
+    """The table of a record as it is, without columns that are empty."""
+
+    def cell(value: Any) -> str:
+        if value is None or isinstance(value, str):
+            return value or ""
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        number = float(value)
+        return f"{int(number):,}" if number.is_integer() else fixed(number, 4)
+
+    kept = {name: values for name, values in columns.items() if any(one != "" for one in values)}
+    rows = [tuple(map(cell, row)) for row in zip(*kept.values(), strict=True)]
+    note = f"{len(rows):,} rows, of which {MOST_ROWS} are shown." if len(rows) > MOST_ROWS else ""
+    heads = tuple(name.replace("_", " ") for name in kept)
+    return PageTable("Figures", heads, tuple(rows[:MOST_ROWS]), note)
+
+
+# decisions that were measured, and policies that were tested
+
+
+@contents.register
+def _measured(record: Measurement, _columns: Sequence[str] | None = None) -> Contents:
+    sure = f"with probability {1 - record.delta:g}"
+    rates = sorted(record.rates, key=lambda rate: -rate.gap_interval[0])
+    said = [_rate_sentence(rate) for rate in rates if rate.pairs]
+    answer = said[:FEW]
+    if len(said) > FEW:
+        answer.append(f"{len(said) - FEW} further comparisons of rates are in the tables below.")
+    if not said:
+        answer.append("Nothing is compared: there is one group only, or every group is too small.")
+    else:
+        looks = ", at all looks at the growing table" if record.watch else ""
+        answer.append(f"All of these intervals hold at once {sure}{looks}.")
+    if record.cost is not None and record.cost_interval is not None:
+        low, high = (fixed(end, 4) for end in record.cost_interval)
+        answer.append(
+            f"The policy costs {fixed(record.cost, 4)} per person; between {low} and {high} for "
+            f"the population, {sure}."
+        )
+    tables = []
+    for rate in record.rates:
+        tables += _rate_tables(rate)
+    beware = [f"Not compared: {one}." for one in record.set_aside]
+    if not all(rate.is_identified for rate in record.rates):
+        beware.append(
+            "Outcomes are missing, and each may be good or bad. Where a rate is a range, such as "
+            "0.100 to 0.850, these outcomes do not determine it, and no method can say more "
+            "without further assumptions."
+        )
+    assumptions = [INDEPENDENT]
+    if record.cost is not None:
+        assumptions.append("none of these people had a part in choosing the policy")
+    if record.watch:
+        assumptions.append("the rows stand in the order in which the people arrived")
+    assumptions.append(record.meaning)
+    return Contents(
+        f"Rates of {record.people:,} decisions",
+        tuple(answer),
+        tuple(tables),
+        _measured_panels(record),
+        tuple(beware),
+        tuple(assumptions),
+    )
+
+
+def _rate_title(rate: RateMeasure) -> str:
+    by = f" by {rate.grouping}" if rate.grouping else ""
+    return f"{rate.name[0].upper()}{rate.name[1:]}{by}"
+
+
+def _rate_sentence(rate: RateMeasure) -> str:
+    parts = []
+    if any(pair.difference_interval for pair in rate.pairs):
+        low, high = (fixed(end) for end in rate.gap_interval)
+        pair = rate.largest_pair
+        if pair is None:
+            parts.append(
+                f"these outcomes do not determine the largest gap; it lies between {low} and {high}"
+            )
+        else:
+            who = compared(pair.group, pair.reference)
+            parts.append(
+                f"the largest gap is {fixed(rate.gap)} ({who}) on these people, and between {low} "
+                f"and {high} in the population"
+            )
+    ratios = rate.ratio_interval
+    if ratios is not None:
+        here = "" if rate.ratio is None else f"{fixed(rate.ratio)} on these people, and "
+        low, high = (fixed(end) for end in ratios)
+        parts.append(f"the smallest ratio is {here}between {low} and {high} in the population")
+    return f"{_rate_title(rate)}: {'; '.join(parts)}."
+
+
+def _rate_tables(rate: RateMeasure) -> list[PageTable]:
+    rows = []
+    for one in rate.groups:
+        here = fixed(one.least)
+        if one.least != one.largest and not isnan(one.least):
+            here = between((one.least, one.largest))
+        rows.append(
+            (
+                str(one.group),
+                f"{one.people:,}" + (f" + {one.unknown:,} unknown" if one.unknown else ""),
+                here or "nobody",
+                between((one.lower, one.upper)),
+            )
+        )
+    title = _rate_title(rate)
+    tables = [
+        PageTable(title, ("group", "people", "rate here", "rate in the population"), tuple(rows))
+    ]
+    pairs = _farthest(rate.pairs, MOST_COMPARED)
+    heads = ["compared"]
+    cells = [[compared(pair.group, pair.reference) for pair in pairs]]
+    if any(pair.difference_interval for pair in pairs):
+        heads += ["difference here", "in the population"]
+        cells += [
+            [fixed(pair.difference, sign="+") or "not determined" for pair in pairs],
+            [between(pair.difference_interval, "+") for pair in pairs],
+        ]
+    if any(pair.ratio_interval for pair in pairs):
+        heads += ["ratio here", "in the population"]
+        cells += [
+            [fixed(pair.ratio) or "not determined" for pair in pairs],
+            [between(pair.ratio_interval) for pair in pairs],
+        ]
+    note = ""
+    if len(pairs) < len(rate.pairs):
+        note = (
+            f"{len(rate.pairs):,} pairs of groups were compared; the {len(pairs)} whose difference "
+            "is shown to be largest stand here, and --json has all of them."
+        )
+    if pairs:
+        compared_rows = tuple(zip(*cells, strict=True))
+        name = f"{title}: groups compared"
+        tables.append(PageTable(name, tuple(heads), compared_rows, note))
+    return tables
+
+
+def _farthest(pairs: Sequence[PairMeasure], most: int) -> Sequence[PairMeasure]:
+    """The pairs whose difference is shown to be largest, in their order; all if they are few."""
+    if len(pairs) <= most:
+        return pairs
+
+    def shown(pair: PairMeasure) -> tuple[float, float]:
+        """The least |difference| (or |log ratio|) that the interval allows, then the value."""
+        if pair.difference_interval is not None:
+            low, high = pair.difference_interval
+            return max(0.0, low, -high), abs(pair.difference or 0.0)
+        low, high = pair.ratio_interval or (0.0, inf)
+        return max(0.0, low - 1.0, 1.0 - high), abs((pair.ratio or 1.0) - 1.0)
+
+    kept = sorted(range(len(pairs)), key=lambda j: shown(pairs[j]), reverse=True)[:most]
+    return [pairs[j] for j in sorted(kept)]
+
+
+def _measured_panels(record: Measurement) -> Drawn | None:
+    differences, ratios = [], []
+    for rate in record.rates:
+        where = f"{rate.symbol} by {rate.grouping}: " if rate.grouping else f"{rate.symbol}: "
+        for pair in _farthest(rate.pairs, MOST_DRAWN // len(record.rates) or 1):
+            if pair.difference_interval is not None:
+                name = where + compared(pair.group, pair.reference)
+                differences.append(IntervalRow(name, pair.difference, *pair.difference_interval))
+            if pair.ratio_interval is not None:
+                name = where + compared(pair.group, pair.reference, "/")
+                ratios.append(IntervalRow(name, pair.ratio, *pair.ratio_interval))
+    made = []
+    if differences:
+        words = "difference of the rate between two groups"
+        made.append(intervals("Differences", differences, words, limits=(), rest=0.0))
+    if ratios:
+        made.append(intervals("Ratios", ratios, "ratio of two groups", limits=(), rest=1.0))
+    return _side_by_side(made, "Dot: on these people. Line: where it lies in the population.")
+
+
+def _side_by_side(made: Sequence[tuple[Panel, tuple[float, float]]], caption: str) -> Drawn | None:
+    if not made:
+        return None
+    widths, heights = zip(*(size for _, size in made), strict=True)
+    return Drawn(tuple(panel for panel, _ in made), (max(widths), max(heights)), caption)
+
+
+# impact ratios
+
+
+@contents.register
+def _impact(record: ImpactTable, _columns: Sequence[str] | None = None) -> Contents:
+    least = f"{record.least_ratio:g}"
+
+    def named(one: ImpactRow) -> str:
+        where = f"{one.grouping}: " if one.grouping else ""
+        return f"{where}{one.group} ({fixed(one.ratio)}, between {between(one.ratio_interval)})"
+
+    def listed(rows: Sequence[ImpactRow]) -> str:
+        more = f" and {len(rows) - FEW} more" if len(rows) > FEW else ""
+        return "; ".join(map(named, rows[:FEW])) + more
+
+    below = [one for one in record.rows if one.status == "above"]
+    low_here = [
+        one
+        for one in record.rows
+        if one.status == "not shown" and one.ratio is not None and one.ratio < record.least_ratio
+    ]
+    answer = []
+    if below:
+        answer.append(f"Shown to be below {least} in the population: {listed(below)}.")
+    if low_here:
+        answer.append(
+            f"Below {least} on these people, which does not yet show it for the population: "
+            f"{listed(low_here)}."
+        )
+    if not below and not low_here:
+        shown = all(one.status == "within" for one in record.rows if one.status is not None)
+        answer.append(
+            f"No impact ratio is below {least} on these people"
+            + ("; all are shown to be at least that in the population." if shown else ".")
+        )
+    rate = "selection rate" if record.cutoff is None else "scoring rate"
+    words = {"within": "holds", "above": "does not hold", "not shown": "not shown", None: ""}
+    tables = []
+    for grouping in dict.fromkeys(one.grouping for one in record.rows):
+        rows = [
+            (
+                one.group,
+                f"{one.people:,}",
+                f"{one.selected:,}",
+                fixed(one.rate),
+                "too few" if one.excluded else fixed(one.ratio),
+                between(one.ratio_interval),
+                words[one.status],
+                f"{one.more_selections:,}" if one.more_selections else "",
+            )
+            for one in record.rows
+            if one.grouping == grouping
+        ]
+        gone = record.unknown.get(grouping, 0)
+        note = (
+            "Selections missing: how many more selections of that category would bring its ratio "
+            f"on these people to {least}."
+        )
+        note += f" {gone:,} people of unknown category are left out." if gone else ""
+        if any(one.excluded and one.grouping == grouping for one in record.rows):
+            note += " Too few: a category with too small a share of the people has no ratio."
+        heads = (
+            "category",
+            "people",
+            "selected",
+            rate,
+            "impact ratio",
+            "in the population",
+            f"at least {least}",
+            "selections missing",
+        )
+        tables.append(
+            PageTable(f"By {grouping}" if grouping else "By category", heads, tuple(rows), note)
+        )
+    drawn = [
+        IntervalRow(
+            f"{one.grouping}: {one.group}" if one.grouping else one.group,
+            one.ratio,
+            *one.ratio_interval,
+        )
+        for one in record.rows
+        if one.ratio_interval is not None
+    ]
+    title = f"Impact ratios; at least {least} is asked for"
+    made = []
+    if drawn:
+        made = [intervals(title, drawn, "impact ratio", limits=(record.least_ratio,), rest=1.0)]
+    return Contents(
+        f"Impact ratios of {record.people:,} people",
+        tuple(answer),
+        tuple(tables),
+        _side_by_side(made, "Dot: on these people. Line: where it lies in the population."),
+        (),
+        (INDEPENDENT, record.meaning, *record.notes),
+        shows_status=True,
+    )
+
+
+# certificates of a table
+
+
+@contents.register
+def _certified(record: TableCertification, columns: Sequence[str] | None = None) -> Contents:
+    certificate = record.certificate
+    limit = certificate.limit
+    answer = [certificate.claim]
+    tables = []
+    drawn = []
+    if record.model is not None:
+        tables.append(_gap_table("The policy as it was handed in", record.model, limit))
+        drawn += [_gap_row("handed in, ", gap) for gap in record.model]
+        if record.model != certificate.gaps:
+            answer.insert(
+                0,
+                "The policy as it was handed in is not certified. The policy below is: the "
+                "cheapest mixture of its rules with accepting and rejecting all applicants.",
+            )
+    answer.append(
+        f"The certified policy costs {fixed(record.cost, 4)} per person; the better of accepting "
+        f"and rejecting all applicants costs {fixed(record.constant_cost, 4)}. Learned rules have "
+        f"{record.learned_weight:.1%} of the weight."
+    )
+    tables.insert(0, _gap_table("The certified policy", certificate.gaps, limit))
+    drawn = [_gap_row("", gap) for gap in certificate.gaps] + drawn
+    if certificate.ceilings:
+        rows = [
+            (one.rate, f"at most {fixed(one.high, 4)}", f"{one.ceiling:g}")
+            for one in certificate.ceilings
+        ]
+        tables.append(PageTable("Ceilings", ("rate", "all people", "allowed"), tuple(rows)))
+    rules = [
+        (one.rule.describe(columns), f"{one.weight:.4f}", fixed(one.cost, 4))
+        for one in record.rules
+    ]
+    tables.append(
+        PageTable(
+            "Rules that took part",
+            ("rule", "weight", "cost per person"),
+            tuple(rules),
+            "The policy draws one of the rules with a weight above 0 for each person.",
+        )
+    )
+    evidence = [
+        (str(one.group), "good" if one.label > 0 else "bad", f"{one.people:,}")
+        for one in certificate.counts
+    ]
+    note = f"Fitted on {record.fitted_on:,} other people." if record.fitted_on else ""
+    tables.append(
+        PageTable("Who certified it", ("group", "outcome", "people"), tuple(evidence), note)
+    )
+    words = "gap of the rate between two groups"
+    made = [intervals("Gaps and their limit", drawn, words, limits=(-limit, limit), rest=0.0)]
+    return Contents(
+        f"A policy certified on {record.certified_on:,} people",
+        tuple(answer),
+        tuple(tables),
+        _side_by_side(made, "Line: where the gap lies in the population. Dashed: the limit."),
+        (),
+        tuple(certificate.assumptions),
+        shows_status=True,
+        judged="" if record.model is None else "The policy as it was handed in",
+    )
+
+
+def _gap_table(title: str, gaps: Sequence[GapInterval], limit: float) -> PageTable:
+    rows = []
+    for gap in gaps:
+        above = max(gap.low, -gap.high) > limit
+        status = "within" if gap.within(limit) else "above" if above else "not shown"
+        ends = between((gap.low, gap.high), "+")
+        rows.append((gap.rate, compared(gap.group, gap.reference), ends, status))
+    heads = ("rate", "compared", "gap in the population", f"at most {limit:g}")
+    return PageTable(title, heads, tuple(rows))
+
+
+def _gap_row(prefix: str, gap: GapInterval) -> IntervalRow:
+    name = f"{prefix}{gap.rate}: {compared(gap.group, gap.reference)}"
+    return IntervalRow(name, None, gap.low, gap.high)
+
+
+# plans
+
+
+def plan_facts(plan: LaunchPlan) -> dict[str, str]:
+    """The launch in a few lines, each with its name."""
+    population = plan.population
+    people = f"{plan.horizon:,}"
+    if plan.per_day:
+        people += f", {plan.days(plan.horizon)} at {plan.per_day:,.0f} a day"
+    groups = ", ".join(
+        f"{group} {share:.0%} (bad {population['bad_rates'][group]:.1%})"
+        for group, share in population["group_shares"].items()
+    )
+    bill = f"{plan.bill.describe()} at {plan.prices[0]:g} each"
+    if plan.constant.startswith("accepting"):
+        bill += f", which {plan.constant} would pay as well"
+    else:
+        bill += f"; {plan.bill_beyond_constant.describe()} more than {plan.constant}"
+
+    def when(milestone: Milestone) -> str:
+        """A milestone, also in days where it is reached and people come by days."""
+        text = milestone.describe()
+        if plan.per_day is None or milestone.round is None:
+            return text
+        return f"{text}, {plan.days(milestone.round)}"
+
+    capacity = {}
+    for line in plan.capacity:  # "Capacity: at most ..." as a row with its name
+        name, _, text = line.partition(": ")
+        capacity[name.lower()] = text.rstrip(".")
+    today = "; ".join(rule.describe(plan.limit) for rule in plan.incumbent)
+    saving = plan.horizon * (plan.constant_cost - plan.best_cost)
+    return {
+        "people": people,
+        "groups": groups,
+        "simulated on": f"{population['source']}; {population['rules']:,} rules; {plan.runs} runs",
+        **capacity,
+        **({"today": today} if today else {}),
+        "half of the weight": when(plan.half),
+        "95% of the weight": when(plan.full),
+        "accepted by the audit coin": f"{plan.audited.describe()} people, "
+        f"{plan.audited_bad.describe()} of them bad",
+        "their bill": bill,
+        "possible saving": f"{saving:,.0f} against {plan.constant}",
+        "expected saving": plan.saving.describe(),
+    }
+
+
+def plan_over_time(plan: LaunchPlan) -> list[tuple[str, ...]]:
+    """After how many people, accepted, by the audit coin, weight certified, audit bill so far."""
+    return [
+        (f"{people:,}", f"{accepted:.1%}", f"{audit:.1%}", f"{weight:.0%}", f"{bill:,.0f}")
+        for people, accepted, audit, weight, bill in plan.over_time()
+    ]
+
+
+def plan_courses(plan: LaunchPlan) -> list[tuple[str, ...]]:
+    """Each way to decide: its cost in all, its regret, who is accepted first, its largest gap."""
+    rows: list[tuple[str, ...]] = []
+    for course in plan.courses:
+        first = f"{course.explored:,.0f}" if course.explored < 1e15 else "never enough"
+        first = "" if course.name == "certified" else first
+        if course.total is None or course.regret is None:
+            rows.append((course.name, "infeasible", "", first, ""))
+        else:
+            cost = f"{course.total.mean:,.0f}"
+            gap = f"{course.worst_gap:.3f}"
+            rows.append((course.name, cost, course.regret.describe(), first, gap))
+    constant = plan.horizon * plan.constant_cost
+    best = plan.horizon * plan.best_cost
+    rows.append((plan.constant, f"{constant:,.0f}", f"{constant - best:,.0f}", "", "0.000"))
+    limit = f"\N{LESS-THAN OR EQUAL TO} {plan.limit:g}"
+    rows.append(("best within the limit", f"{best:,.0f}", "0", "", limit))
+    return rows
+
+
+@contents.register
+def _planned(record: LaunchPlan, _columns: Sequence[str] | None = None) -> Contents:
+    infeasible = [
+        f"{course.name} is infeasible: {course.infeasible}."
+        for course in record.courses
+        if course.infeasible is not None
+    ]
+    tables = (
+        PageTable("The launch", ("", ""), tuple(plan_facts(record).items())),
+        PageTable(
+            "Over time",
+            ("people so far", "accepted", "by the audit coin", "weight certified", "audit bill"),
+            tuple(plan_over_time(record)),
+        ),
+        PageTable(
+            f"Ways to decide, over {record.horizon:,} people",
+            ("", "cost in all", "regret, and its band", "accepted first", "largest true gap"),
+            tuple(plan_courses(record)),
+            " ".join(infeasible),
+        ),
+    )
+    guarantee = (
+        f"the certified learner's guarantee: |gap| at most {record.limit:g} at every round, "
+        f"certified with probability at least {1 - record.delta:g} under its assumptions"
+    )
+    drawn = {
+        "Certified weight by round": estimate_figures.draw_plan_weight,
+        "Cost of each way to decide by round": estimate_figures.draw_plan_cost,
+        "Shares of people who are accepted and audited": estimate_figures.draw_plan_accepted,
+    }
+    panels = tuple(Panel(partial(draw, plan=record), label) for label, draw in drawn.items())
+    caption = "Lines: mean over the simulated runs. Bands: the middle 80% of them."
+    return Contents(
+        f"Plan of a launch for {record.horizon:,} people",
+        (record.verdict, *record.advice),
+        tables,
+        Drawn(panels, estimate_figures.PANEL, caption),
+        (),
+        (guarantee, *PLAN_ASSUMPTIONS),
+    )
+
+
+# what a log says about another policy
+
+
+@contents.register
+def _evaluated(record: Evaluation, _columns: Sequence[str] | None = None) -> Contents:
+    def cells(estimate: Estimate, sign: str = "") -> tuple[str, str]:
+        ends = (estimate.lower, estimate.upper)
+        return fixed(estimate.value, sign=sign) or "unknown", between(ends, sign)
+
+    gaps = [
+        (
+            gap.rate,
+            compared(gap.group, gap.reference),
+            *cells(gap.estimate, "+"),
+            gap.stands(record.limit),
+        )
+        for gap in record.gaps
+    ]
+    rates = [
+        (
+            f"{one.rate} {one.group}",
+            *cells(one.estimate),
+            f"{one.labelled:,.0f}",
+            f"{one.effective:,.0f}",
+        )
+        for one in record.rates
+    ]
+    shares = [
+        ("decisions", f"{record.people:,.0f}"),
+        ("accepted", f"{record.accepted:,.0f}"),
+        ("accepted, outcome open", f"{record.open:,.0f}"),
+        ("of no group that is compared", f"{record.outside:,.0f}"),
+        (
+            "the candidate's accepts are worth",
+            f"{record.support.effective_accepts:,.0f} equally weighted ones",
+        ),
+    ]
+    value, ends = cells(record.loss)
+    tables = []
+    if gaps:
+        heads = ("rate", "compared", "estimate", "in the population", f"at most {record.limit:g}")
+        tables.append(PageTable("Gaps", heads, tuple(gaps)))
+    heads = ("", "estimate", "in the population", "people", "worth")
+    cost = ("cost per person", value, ends, "", "")
+    note = "Worth: as many equally weighted people would be as informative."
+    tables.append(PageTable("Cost and rates", heads, (cost, *rates), note))
+    tables.append(PageTable("The log", ("", ""), tuple(shares)))
+    panels = [
+        Panel(
+            partial(estimate_figures.draw_estimated_gap, evaluation=record, number=number),
+            f"Estimated gap {gap.name} by row of the log",
+        )
+        for number, gap in enumerate(record.gaps)
+    ]
+    loss = partial(estimate_figures.draw_estimated_loss, evaluation=record)
+    panels.append(Panel(loss, "Estimated loss by row of the log"))
+    return Contents(
+        f"What {record.candidate} would have done",
+        (record.sentence, f"Cost per person: {value}; {ends} in the population."),
+        tuple(tables),
+        Drawn(
+            tuple(panels),
+            estimate_figures.PANEL,
+            "Estimates are doubly robust; the intervals hold together, at every row of the log at "
+            "once.",
+        ),
+        tuple(record.warnings),
+        tuple(record.assumptions),
+        shows_status=True,
+    )
+
+
+@contents.register
+def _bounded(record: HistoryBounds, _columns: Sequence[str] | None = None) -> Contents:
+    def factor(gamma: float) -> str:
+        return "no assumption" if gamma == inf else f"{gamma:g}"
+
+    rows = [
+        (
+            factor(one.gamma),
+            one.rate,
+            compared(one.group, one.reference),
+            between((one.lower, one.upper), "+"),
+            one.finding(record.limit).status,
+        )
+        for one in record.gaps
+    ]
+    low, high = (fixed(end, 4) for end in (record.cost.lower, record.cost.upper))
+    answer = [record.sentence, f"Cost per person: {low} to {high}."]
+    if record.lottery:
+        answer.append(
+            f"A lottery that accepts about {record.lottery:,} people, and learns their outcomes, "
+            "would settle it if the accepted are typical (Gamma = 1)."
+        )
+
+    def draw(axes: "Axes") -> None:
+        record.plot(axes)
+
+    return Contents(
+        f"What {record.candidate} would have done, from decisions without probabilities",
+        tuple(answer),
+        (
+            PageTable(
+                "Range of each gap by Gamma",
+                ("Gamma", "rate", "compared", "gap", f"at most {record.limit:g}"),
+                tuple(rows),
+                "Gamma: how far the odds of the outcome among the rejected may be from those among "
+                "the accepted, within each stratum. Nobody can read it off this log.",
+            ),
+        ),
+        Drawn((Panel(draw, "Range of each gap by Gamma"),), (6.4, 4.2), ""),
+        (),
+        tuple(record.assumptions),
+        shows_status=True,
+    )

@@ -1,0 +1,121 @@
+"""--report on the command line: each command writes its page, and says so."""
+
+import pytest
+from click.testing import CliRunner
+
+from evenhand.cli import main
+from evenhand.cli.reporting import as_text, fingerprint
+
+pytest.importorskip("matplotlib")
+
+ROWS = "sex,hired,good,score\n" + "f,1,1,3\nf,0,0,1\nm,1,1,4\nm,1,0,2\nf,1,1,5\nm,0,0,0\n" * 40
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text(ROWS)
+    return path
+
+
+@pytest.fixture
+def policy(tmp_path, table):
+    path = tmp_path / "policy.json"
+    words = ("--label", "good", "--group", "sex", "--features", "score", "--out", path)
+    assert run("solve", table, *words, "--limit", "0.2").exit_code == 0
+    return path
+
+
+DECISIONS = ("--decision", "hired", "--group", "sex")
+
+
+def test_measure_writes_its_page_with_the_verdict(tmp_path, table):
+    page = tmp_path / "page.html"
+    answer = run("measure", table, *DECISIONS, "--limit", "0.9", "--report", page)
+    assert answer.exit_code == 0, answer.output
+    assert f"Report: {page}" in answer.output
+    text = page.read_text()
+    assert "Within what is allowed" in text
+    assert fingerprint(table) in text
+
+
+def test_without_a_limit_there_is_no_verdict(tmp_path, table):
+    page = tmp_path / "page.html"
+    assert run("measure", table, *DECISIONS, "--report", page).exit_code == 0
+    assert "what is allowed" not in page.read_text()
+
+
+def test_json_stays_alone_on_standard_output(tmp_path, table):
+    page = tmp_path / "card.md"
+    answer = run("measure", table, *DECISIONS, "--json", "--report", page)
+    assert answer.output.startswith("{")
+    assert answer.output.rstrip().endswith("}")
+    assert page.exists()
+
+
+def test_impact_writes_its_page(tmp_path, table):
+    page = tmp_path / "page.html"
+    answer = run("impact", table, "--selected", "hired", "--group", "sex", "--report", page)
+    assert answer.exit_code == 0, answer.output
+    assert "impact ratio" in page.read_text()
+
+
+def test_test_and_certify_write_pages_with_the_policy_in_words(tmp_path, table, policy):
+    for command in ("test", "certify"):
+        page = tmp_path / f"{command}.html"
+        answer = run(command, policy, table, "--report", page)
+        assert answer.exit_code == 0, answer.output
+        text = page.read_text()
+        assert "The policy in words" in text
+        assert "score" in text
+
+
+def test_evaluate_and_plan_write_pages(tmp_path):
+    page = tmp_path / "page.html"
+    numbers = ("--shares", "a=0.6,b=0.4", "--bad-rates", "0.4", "--auc", "0.85")
+    words = (*numbers, "--limit", "0.1", "--people", "2000", "--runs", "1")
+    assert run("plan", *words, "--report", page).exit_code == 0
+    assert "Ways to decide" in page.read_text()
+
+
+def test_an_evaluation_writes_its_page(tmp_path):
+    log = tmp_path / "log.csv"
+    row = "{},{},0.5,{},{}\n"
+    lines = [
+        row.format(group, taken, 1 if taken else "", j % 7)
+        for j, (group, taken) in enumerate([("a", 1), ("b", 0), ("b", 1), ("a", 0)] * 60)
+    ]
+    log.write_text("group,accept,acceptance,label,feature_x\n" + "".join(lines))
+    page = tmp_path / "page.html"
+    answer = run("evaluate", log, "--policy", "accept-all", "--report", page)
+    assert answer.exit_code == 0, answer.output
+    assert "What accept-all would have done" in page.read_text()
+    options = ("--without-propensities", "--gamma", "1", "--gamma", "2")
+    answer = run("evaluate", log, "--policy", "accept-all", *options, "--report", page)
+    assert answer.exit_code == 0, answer.output
+    assert "Range of each gap by Gamma" in page.read_text()
+
+
+def test_alternatives_write_a_page_with_the_names_of_columns(tmp_path, table):
+    page = tmp_path / "page.html"
+    words = ("--label", "good", "--group", "sex", "--features", "score")
+    answer = run("alternatives", table, *words, "--incumbent", "score>=1", "--report", page)
+    assert answer.exit_code == 0, answer.output
+    text = page.read_text()
+    assert "Alternatives to accept if score&gt;=1" in text
+    assert "accept if score" in text
+
+
+def test_a_wrong_ending_is_an_error_before_the_work(tmp_path, table):
+    answer = run("measure", table, *DECISIONS, "--report", tmp_path / "page.pdf")
+    assert answer.exit_code == 2
+    assert ".html or .md" in answer.output
+
+
+def test_settings_in_words():
+    assert as_text(tuple("abcdefghijklmnop")).endswith("l and 4 more")
+    assert as_text(True) == "yes"

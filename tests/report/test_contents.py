@@ -1,0 +1,153 @@
+"""What a page says is what the record says: the same numbers, all groups, nothing invented."""
+
+import numpy as np
+import pytest
+from tests.report.records import KINDS, record
+
+from evenhand.report.contents import (
+    MOST_COMPARED,
+    Contents,
+    PageTable,
+    contents,
+    plan_courses,
+    plan_facts,
+)
+from evenhand.shown import Shown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_record_has_an_answer_tables_and_assumptions(kind):
+    found = contents(record(kind))
+    assert found.answer
+    assert all(sentence.endswith(".") for sentence in found.answer)
+    assert found.tables
+    assert found.assumptions
+    assert found.drawn is not None
+    for table in found.tables:
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.heads)}
+        assert not any("nan" in cell.split() for row in table.rows for cell in row)
+
+
+def test_the_figures_of_a_measurement_are_all_there():
+    measured = record("measure")
+    tables = {table.title: table for table in contents(measured).tables}
+    for rate in measured.rates:
+        title = rate.name[0].upper() + rate.name[1:]
+        rows = {row[0]: row for row in tables[title].rows}
+        for one in rate.groups:
+            assert rows[one.group][1:] == (
+                f"{one.people:,}",
+                f"{one.least:.3f}",
+                f"{one.lower:.3f} to {one.upper:.3f}",
+            )
+        (row,) = tables[f"{title}: groups compared"].rows
+        (pair,) = rate.pairs
+        assert row[1] == f"{pair.difference:+.3f}".replace("-", "\u2212")
+        assert row[3] == f"{pair.ratio:.3f}"
+
+
+def test_many_pairs_are_cut_to_those_that_are_shown_to_differ_most_and_it_is_said():
+    measured = record("measure, crossed")
+    tables = {table.title: table for table in contents(measured).tables}
+    (rate,) = (one for one in measured.rates if one.grouping == "sex x race" and one.symbol == "SR")
+    table = tables["Selection rate by sex x race: groups compared"]
+    assert len(rate.pairs) > MOST_COMPARED == len(table.rows)
+    assert f"{len(rate.pairs):,} pairs" in table.note
+    least = [max(0.0, low, -high) for low, high in (one.difference_interval for one in rate.pairs)]
+    kept = {row[0] for row in table.rows}
+    farthest = max(range(len(least)), key=least.__getitem__)
+    if least[farthest] > 0:
+        pair = rate.pairs[farthest]
+        assert f"{pair.group} \u2212 {pair.reference}" in kept
+
+
+def test_missing_outcomes_are_said_and_not_hidden():
+    found = contents(record("measure, crossed"))
+    assert any("Outcomes are missing" in text for text in found.beware)
+    cells = [cell for table in found.tables for row in table.rows for cell in row]
+    assert "not determined" in cells
+
+
+def test_an_impact_table_keeps_its_form():
+    table = record("impact")
+    found = contents(table)
+    assert [one.title for one in found.tables] == ["By sex", "By race", "By sex x race"]
+    by_sex = found.tables[0]
+    rows = {row[0]: row for row in by_sex.rows}
+    assert rows["rare"][4] == "too few"
+    assert "3 people of unknown category" in by_sex.note
+    (one,) = (row for row in table.rows if row.grouping == "sex" and row.group == "a")
+    assert rows["a"][1:5] == (
+        f"{one.people:,}",
+        f"{one.selected:,}",
+        f"{one.rate:.3f}",
+        f"{one.ratio:.3f}",
+    )
+
+
+def test_a_certification_says_which_policy_is_certified():
+    brought = contents(record("certify"))
+    assert brought.judged
+    assert brought.answer[0].startswith("The policy as it was handed in is not certified.")
+    assert "at most 0.05" in brought.answer[1]
+    fitted = contents(record("certify, fitted"))
+    assert not fitted.judged
+    assert fitted.answer[0].startswith("Certified with probability at least 0.95")
+
+
+def test_a_plan_has_the_rows_that_the_command_prints():
+    plan = record("plan")
+    found = {table.title: table for table in contents(plan).tables}
+    assert dict(found["The launch"].rows) == plan_facts(plan)
+    assert found["The launch"].is_named_values
+    assert list(found["Ways to decide, over 2,000 people"].rows) == plan_courses(plan)
+    assert contents(plan).answer[0] == plan.verdict
+
+
+class Strange(Shown):
+    """A record that the module does not know."""
+
+    assumptions = ("the moon is round",)
+
+    def describe(self):
+        return "No rule is better.\n\nSearched 12 rules.\n\nAssumptions\n- the moon is round"
+
+    def _headline(self):
+        return "strange"
+
+    def _columns(self):
+        return {"rule": ["a", "b"], "low_end": [0.25, None], "people": [1200, 3], "note": ["", ""]}
+
+    def _draw(self, axes):
+        axes.plot([0, 1], [0, 1])
+
+
+def test_any_other_record_gets_a_page_too():
+    found = contents(Strange())
+    assert found.answer == ("No rule is better.",)
+    words, figures = found.tables
+    assert words.rows == (("Searched 12 rules.",),)
+    assert figures.heads == ("rule", "low end", "people")
+    assert figures.rows == (("a", "0.2500", "1,200"), ("b", "", "3"))
+    assert found.assumptions == ("the moon is round",)
+
+
+def test_words_are_flush_left_and_figures_flush_right():
+    table = PageTable("", ("who", "what", "people"), (("a1", "within", "12"), ("b", "above", "3")))
+    assert table.textual == (False, True, False)
+
+
+def test_a_picture_is_drawn_without_numbers_that_are_not_finite():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    for kind in KINDS:
+        drawn = contents(record(kind)).drawn
+        figure, axes = pyplot.subplots()
+        drawn.panels[0].draw(axes)
+        assert np.isfinite(axes.get_xlim()).all()
+        pyplot.close(figure)
+
+
+def test_contents_are_plain_texts():
+    assert isinstance(contents(record("watch")), Contents)
+    assert any("at all looks" in text for text in contents(record("watch")).answer)
