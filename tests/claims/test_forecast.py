@@ -9,7 +9,8 @@ within one epoch of the median run, and two epochs are a factor of 1.56. The for
 that the learner also accepts where labels are worth something for the costs: it is late where
 that brings many labels, under FNR above all. The tables are those on which `FITTED_RULES` was
 chosen (with 100 or 1,000 instead of 30 their row would miss): no fresh test. Quick tier: one
-population, one run; a forecast that ignores the rules (every rule as if it tossed a fair coin) misses it by far.
+population, one run; a forecast that ignores the rules (every rule as if it tossed a fair coin)
+misses it by far.
 """
 
 from functools import lru_cache
