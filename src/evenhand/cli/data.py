@@ -40,15 +40,22 @@ def list_tables(document: str | Path | None) -> None:
     """All tables that are known by name."""
     from evenhand.tables import TABLES
 
-    said = ("name", "title", "decision", "good", "groups", "cached")
-    known = [{key: getattr(entry, key) for key in said} for entry in TABLES.values()]
+    said = ("name", "title", "decision", "good", "groups", "rows", "columns", "licence", "cached")
+    known = [
+        {key: getattr(entry, key) for key in said}
+        | {"files": [vars(source) for source in entry.files]}
+        for entry in TABLES.values()
+    ]
     if emit(document, {"tables": known}):
         return
 
-    table = grid("name", "~what", "~decision", "~good outcome", "~groups", "~here")
+    table = grid("name", "~what", "people", "~decision", "~good outcome", "~groups", "~here")
     for entry in TABLES.values():
         here = "yes" if entry.cached else "evenhand data get " + entry.name
-        table.add_row(entry.name, entry.title, entry.decision, entry.good, entry.groups, here)
+        people = "" if entry.rows is None else f"{entry.rows:,}"
+        table.add_row(
+            entry.name, entry.title, people, entry.decision, entry.good, entry.groups, here
+        )
     console().print(table)
 
 
