@@ -101,6 +101,7 @@ def show(name: str, by: str | None, columns: ColumnOptions, document: str | Path
         "people": len(table),
         "columns": list(table.names),
         "groups": [vars(one) for one in table.figures],
+        "missing": {} if table.gaps is None else dict(table.gaps.per_column),
         "notes": [str(note) for note in table.notes],
         "warnings": [vars(one) for one in warnings],
         "about": [*known.facts, *known.remarks],
@@ -152,6 +153,8 @@ def about(
             facts.append(f"Licence: {described.licence}")
         if described.caveat:
             remarks.append(f"Caveat: {described.caveat}")
+    if table.gaps is not None and table.gaps.per_column:
+        facts.append(f"Missing values: {table.gaps.describe()}.")
     facts += [
         f"Group {figures.group}: {figures.people:,} people ({figures.share:.1%}), "
         f"{figures.good_rate:.1%} with the good outcome."

@@ -249,6 +249,7 @@ class ColumnOptions:
     leave_out: tuple[str, ...] | None = None
     id: str | None = None
     encode: bool = False
+    fill_missing: tuple[str, ...] | None = None
     drop_missing: bool = False
     drop_unlabelled: bool = False
     fewest: int | None = None
@@ -266,6 +267,7 @@ class ColumnOptions:
             "leave_out": self.leave_out or None,
             "id": self.id,
             "encode": self.encode or None,
+            "fill_missing": self.fill_missing or None,
             "drop_missing": self.drop_missing or None,
             "unlabelled": "drop" if self.drop_unlabelled else None,
             "fewest": self.fewest,
@@ -282,8 +284,9 @@ def column_options(command: Function) -> Function:
     @click.option("--label", metavar="COL", help="Column with the outcome (was the loan repaid?).")
     @click.option(
         "--good",
-        metavar="VALUE",
-        help="The value of the label that is the good outcome. Default: 1 of 0/1 or -1/1.",
+        metavar="A,B",
+        help="The value of the label that is the good outcome, or several. Default: 1 of 0/1 or "
+        "-1/1.",
     )
     @click.option(
         "--bad",
@@ -315,6 +318,13 @@ def column_options(command: Function) -> Function:
     )
     @click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value.")
     @click.option(
+        "--fill-missing",
+        metavar="A,B|all",
+        type=COMMA_LIST,
+        help="Fill in what these columns lack: the median of numbers, with a 0/1 column that marks "
+        "where; for texts, and for the group, a value of its own.",
+    )
+    @click.option(
         "--drop-missing",
         is_flag=True,
         help="Leave out rows with a missing value in a column that is used.",
@@ -343,6 +353,7 @@ def column_options(command: Function) -> Function:
         leave_out: tuple[str, ...] | None,
         id: str | None,
         encode: bool,
+        fill_missing: tuple[str, ...] | None,
         drop_missing: bool,
         drop_unlabelled: bool,
         fewest: int | None,
@@ -359,6 +370,7 @@ def column_options(command: Function) -> Function:
             leave_out=leave_out,
             id=id,
             encode=encode,
+            fill_missing=fill_missing,
             drop_missing=drop_missing,
             drop_unlabelled=drop_unlabelled,
             fewest=fewest,

@@ -218,9 +218,14 @@ def measured_rates(task: TableProblem, solution: "FairSolution") -> dict[str, di
     measured: dict[str, dict[Group, float]] = {}
     for rate in RATES.values():
         try:
-            measured |= GapConstraints.on(rate, task.sample).group_rates(solution.acceptance)
+            rates = GapConstraints.on(rate, task.sample).group_rates(solution.acceptance)
         except CannotEstimateRate:
             continue  # a rate that is not limited may be unknown; a limited one was refused before
+        # Sums of weights may miss 0 and 1 by a rounding error.
+        measured |= {
+            symbol: {group: min(max(value, 0.0), 1.0) for group, value in by_group.items()}
+            for symbol, by_group in rates.items()
+        }
     return measured
 
 
@@ -253,6 +258,9 @@ def show_task(out: "Console", task: TableProblem) -> None:
         f"  good outcome: {task.label} = {task.good} ({good:.1%} of them)",
         f"  groups in {task.group}: {sizes}",
     ]
+    gaps = task.table.gaps
+    if gaps is not None and gaps.per_column:
+        lines.append(f"  missing values: {gaps.describe()}")
     if task.dropped:
         lines.append(f"  left out: {task.dropped:,} rows (other groups, or a missing value)")
     for name, columns in task.table.encoded.items():
@@ -315,16 +323,16 @@ def rates_grid(task: TableProblem, solution: "FairSolution") -> "Table":
         gap = max(values.values()) - min(values.values())
         kept = "kept" if gap <= task.limit + HOLDS else "EXCEEDED"
         shown = {
-            str(g): f"{v:.3f} ({int((counted & (sample.group == g)).sum()):,})"
+            str(g): f"{v:z.3f} ({int((counted & (sample.group == g)).sum()):,})"
             for g, v in values.items()
         }
         held = f"≤ {task.limit:g} {kept}" if rate in task.rates else "not limited"
         if several:  # one line per group, because many columns fit no terminal
             for place, (name, text) in enumerate(shown.items()):
-                last = (f"{gap:.3f}", held) if place == 0 else ("", "")
+                last = (f"{gap:z.3f}", held) if place == 0 else ("", "")
                 table.add_row(rate.name if place == 0 else "", name, text, *last)
         else:
-            table.add_row(rate.name, *shown.values(), f"{gap:.3f}", held)
+            table.add_row(rate.name, *shown.values(), f"{gap:z.3f}", held)
     return table
 
 
@@ -342,7 +350,7 @@ def costs_of(task: TableProblem, solution: "FairSolution") -> dict[str, float]:
     gap = float(np.abs(solution.unlimited_gaps).max())
     return {
         cost_name(task): solution.cost,
-        f"without a limit (gap {gap:.3f})": solution.unlimited_cost,
+        f"without a limit (gap {gap:z.3f})": solution.unlimited_cost,
         "accept all applicants": problem.rejection_total + float(problem.acceptance_cost.sum()),
         "reject all applicants": problem.rejection_total,
     }

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evenhand.computing import one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition, RowOracle
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, UnsuitableEstimator
-from evenhand.hypotheses.common import column_name, require_columns
+from evenhand.hypotheses.common import comparison, require_columns
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
 from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
 from evenhand.hypotheses.models import StoredModel, load_model, store_model
@@ -109,10 +109,11 @@ class Tree(Hypothesis, Brief):
         if self.column[node] < 0:
             yield from [path] if self.accept[node] else []
             return
-        name = column_name(self.column[node], names)
         value = f"{self.value[node]:.6g}"
-        yield from self._accepting_paths(self.left[node], (*path, f"{name} <= {value}"), names)
-        yield from self._accepting_paths(self.right[node], (*path, f"{name} > {value}"), names)
+        left = comparison(self.column[node], names, "<=", value)
+        right = comparison(self.column[node], names, ">", value)
+        yield from self._accepting_paths(self.left[node], (*path, left), names)
+        yield from self._accepting_paths(self.right[node], (*path, right), names)
 
     def to_json(self) -> Json:
         parts = ("column", "value", "left", "right", "accept")

@@ -657,7 +657,7 @@ def bank_marketing(group: str | None = None) -> LabelledFrame:
     """
     by = group or "marital"
     frame = _rows(*_FILES["bank-marketing"])
-    groups: Sequence[str] = frame["marital"].cells
+    groups: Cells = frame["marital"].cells
     if by == "age":
         inner = ["25 to 60", "under 25 or over 60"]
         groups = [inner[not 25 <= float(text) <= 60] for text in frame["age"].cells]
