@@ -21,7 +21,7 @@ import click
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import RATES
+from evenhand.fairness.rates import RATES, rate_names
 from evenhand.hypotheses import CLASSES
 from evenhand.tables.column import DATES
 
@@ -88,7 +88,19 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic since cli
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-RATE_NAME = RegistryName(RATES, "[fpr|fnr|selection]")
+class RateName(RegistryName):
+    """A rate by its name here, or by another that the field has for it: tpr, demographic_parity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name here; a name for two rates is refused, since each is an option of its own."""
+        names = rate_names(str(value))
+        if len(names) > 1:
+            both = " ".join(f"--rate {name}" for name in names)
+            self.fail(f"{value} is several rates: {both}.", param, ctx)
+        return super().convert(names[0], param, ctx)
+
+
+RATE_NAME = RateName(RATES, "[fpr|fnr|selection]")
 CLASS_NAME = RegistryName(CLASSES, "[stumps|thresholds|linear|tree|logistic|lightgbm]")
 JSON_FILE = OutputFile(".json")
 CSV_FILE = OutputFile(".csv")

@@ -409,13 +409,16 @@ class _BoundEstimator:
         accept = (cost[order] < 0).astype(np.int64)
         if accept.all() or not accept.any():
             return ACCEPT_ALL if accept.all() else REJECT_ALL
-        from sklearn.base import clone  # heavy: only for those who bring such a classifier
+        from sklearn import config_context  # heavy: only for those who bring such a classifier
+        from sklearn.base import clone
 
         model = clone(self.classifier)
         names = [name for name, value in model.get_params().items() if value is None]
         unset = [name for name in names if name.rsplit("__", 1)[-1] == "random_state"]
         model.set_params(**dict.fromkeys(unset, 0))
-        with one_blas_thread():
+        # Weights are handed over as a plain argument of `fit`: inside, nothing is to be routed,
+        # whatever the caller has set for the estimators around this one.
+        with one_blas_thread(), config_context(enable_metadata_routing=False):
             if self.schema is None or (self._plain and _model_name(model) in _PLAIN_FORMS):
                 return model.fit(self.rows[order], accept, **{self.weight_name: weight})
             frame = self._frame.iloc[order].reset_index(drop=True)
