@@ -27,7 +27,7 @@ from evenhand.errors import BadLabel, InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import RateLike, as_rates
-from evenhand.hypotheses import Linear
+from evenhand.hypotheses import Estimator, Linear, PerGroupCuts
 from evenhand.hypotheses.estimator import as_class
 from evenhand.randomness import uniform_by_row
 from evenhand.schema import Schema, is_frame
@@ -226,6 +226,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             If nobody of a group counts for the rate.
         """
         hypotheses = as_class(Linear() if self.estimator is None else self.estimator)
+        if self.group_use == "decide" and isinstance(hypotheses, Linear | Estimator):
+            hypotheses = PerGroupCuts(hypotheses)
         features, outcome, self.schema_ = _fitted_to(self, X, y, hypotheses)
         weight = _weights(sample_weight, len(features))
         used = weight > 0
