@@ -85,7 +85,7 @@ COMMON = {
     "impact": (JSON, FILE, GATE),
     "evaluate": (JSON, FILE, GATE),
     "simulate": (JSON, RUN, CAPACITY),
-    "compare": (JSON, RUN),
+    "compare": (JSON, RUN, TABLE, FILE),
 }
 
 
