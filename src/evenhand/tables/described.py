@@ -611,10 +611,9 @@ class _Check:
         name = self.described.group
         if name not in self.described.fill_missing or not frame.columns[name].missing.any():
             return frame
-        texts = tuple(MISSING_VALUE if text is None else text for text in frame.columns[name].texts)
         note = f"whoever has no {name!r} is of the group {MISSING_VALUE!r}"
         self.notes.append(Note("filled", note, name))
-        return replace(frame, columns={**frame.columns, name: TableColumn(texts)})
+        return with_missing_group(frame, name)
 
     def _require_known_fill(self, frame: Frame, names: tuple[str, ...]) -> None:
         """Only features, and the group, can be filled in: nothing is made up for an outcome."""
@@ -771,6 +770,31 @@ class _Check:
                     "out (id or leave_out)"
                 )
                 self.notes.append(Note("identifier", text, name, ("id", "leave_out")))
+
+
+def with_missing_group(frame: Frame, name: str) -> Frame:
+    """Make a group of the people whose group is missing.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows.
+    name : str
+        The column of the group.
+
+    Returns
+    -------
+    Frame
+        The same rows, in which they are of the group `MISSING_VALUE`.
+
+    Examples
+    --------
+    >>> frame = Frame("toy", {"sex": TableColumn(("f", ""))}, (2, 3))
+    >>> with_missing_group(frame, "sex")["sex"].texts
+    ('f', 'missing')
+    """
+    texts = tuple(MISSING_VALUE if text is None else text for text in frame[name].texts)
+    return replace(frame, columns={**frame.columns, name: TableColumn(texts)})
 
 
 def chosen_groups(frame: Frame, name: str, groups: tuple[str, ...]) -> Frame:
