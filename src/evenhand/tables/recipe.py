@@ -160,6 +160,9 @@ def source_columns(recipe: Recipe) -> tuple[SourceColumn, ...]:
     >>> recipe = (RecipeColumn("age", Notation("number")), RecipeColumn("sex", None, ("m",), "f"))
     >>> [(one.name, one.place, one.kind) for one in source_columns(recipe)]
     [('age', slice(0, 1, None), 'number'), ('sex', slice(1, 2, None), 'name')]
+    >>> filled = (RecipeColumn("age", Notation("number"), fill=40.0), recipe[1])
+    >>> [one.place for one in source_columns(filled)]
+    [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None)]
     """
     found = []
     start = 0
@@ -180,6 +183,12 @@ def source_columns(recipe: Recipe) -> tuple[SourceColumn, ...]:
             found.append(SourceColumn(one.name, place, "name", (("no", (0.0,)), ("yes", (1.0,)))))
         else:
             found.append(SourceColumn(one.name, place, one.notation.kind))
+        if one.fill is not None:
+            # The mark of a missing number is a column that can be changed by itself.
+            marked = slice(start, start + 1)
+            given = (("no", (0.0,)), ("yes", (1.0,)))
+            found.append(SourceColumn(f"{one.name} missing", marked, "name", given))
+            start += 1
     return tuple(found)
 
 
