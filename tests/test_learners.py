@@ -547,3 +547,9 @@ def test_a_learner_that_has_lived_continues_bit_for_bit(name, tmp_path):
         for one in (learner, copy):
             one.observe(both[0].round[both[0].accept], label[both[0].accept])
     assert copy.report == learner.report
+
+
+def test_a_learner_says_in_one_line_what_it_limits_and_where_it_stands():
+    learner = eh.CertifiedLearner(eh.Stumps(), "equalized_odds", 0.05, 0.05, seed=0)
+    assert repr(learner).startswith("<CertifiedLearner: FPR and FNR gap at most 0.05, 0 rounds")
+    assert repr(eh.learners.AcceptAll()).startswith("<AcceptAll: 0 rounds")

@@ -1,14 +1,15 @@
 """FairClassifier: the fair oracle as a scikit-learn estimator.
 
 fit solves FairCSC on the training table; predict_proba gives the mixture's probability of
-accepting, predict draws from it. The limit holds for the mixture on the training table: it is
+accepting, predict draws from it: by `random_state` and by who a person is, not by where the person
+stands in the table. The limit holds for the mixture on the training table: it is
 measured in sample and certifies nothing about the population. With `certify=0.05` a part of the
 table is kept for certifying, and the limit holds for the population with probability 0.95.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,8 +27,9 @@ from evenhand.errors import BadLabel, InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import RateLike, as_rates
-from evenhand.hypotheses import Linear
+from evenhand.hypotheses import Estimator, Linear, PerGroupCuts
 from evenhand.hypotheses.estimator import as_class
+from evenhand.randomness import uniform_by_row
 from evenhand.schema import Schema, is_frame
 from evenhand.table_certificate import TableCertification, certify
 from evenhand.words import (
@@ -79,20 +81,27 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         A scikit-learn classifier with sample_weight, or an evenhand class (Stumps(), ...); a linear
         rule by default.
     rate : str, Rate or sequence of them, default "fpr"
-        "fpr", "fnr", "selection", "equalised-odds", a Rate, or several.
+        "fpr", "fnr" or "tpr", "selection" or "demographic_parity", "equalized_odds", a Rate, or
+        several.
     limit : float, default 0.05
         The limit.
     prices : Prices, optional
         What errors cost; 1 and 1 by default.
     group_use : "certify_only" or "decide", default "certify_only"
-        With "certify_only" groups are not needed, nor used, to predict.
+        With "certify_only" groups are not needed, nor used, to predict. With "decide" a model has a
+        cut-off of its own in each group.
     pos_label : object, optional
         The class that is the good outcome. Of two numbers it is by default the larger one; where
         the classes are texts it must be named, because the alphabet knows nothing of outcomes.
+    neg_label : object, optional
+        The other class. It is needed inside estimators that hand on texts as 0 and 1 in the order
+        of the alphabet (VotingClassifier, StackingClassifier, cross_val_predict of probabilities):
+        from both names it is known which of the numbers is the good outcome.
     max_calls : int, optional
         The budget of fits.
     random_state : int or RandomState, optional
-        The source of chance of `predict`; an int also splits the table if `certify` is given.
+        The source of chance of `predict`, which an int makes reproducible; it also splits the table
+        if `certify` is given.
     certify : float, optional
         delta: fit on a third of the table and certify on the rest, so that the limit holds for the
         population with probability 1 - delta (`evenhand.certify`). None limits the gap on the
@@ -144,6 +153,12 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
     (array([0, 0, 1, 1]), 'always: accept if x0 >= 3')
     """
 
+    # With metadata routing the groups find their way here without being asked for.
+    __metadata_request__fit: ClassVar = {"sensitive_features": True}
+    __metadata_request__score: ClassVar = {"sensitive_features": True}
+    __metadata_request__predict: ClassVar = {"sensitive_features": True}
+    __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
+
     def __init__(
         self,
         estimator: object = None,
@@ -153,6 +168,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         *,
         group_use: GroupUse = "certify_only",
         pos_label: Group = None,
+        neg_label: Group = None,
         max_calls: int | None = None,
         random_state: RandomState = None,
         certify: float | None = None,
@@ -165,6 +181,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         self.prices = prices
         self.group_use = group_use
         self.pos_label = pos_label
+        self.neg_label = neg_label
         self.max_calls = max_calls
         self.random_state = random_state
         self.certify = certify
@@ -190,7 +207,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         y : array_like, shape (rows,)
             Two classes.
         sensitive_features : array_like, shape (rows,)
-            The group of each row.
+            The group of each row; several columns are joined, "f & black".
         sample_weight : array_like, shape (rows,), optional
             Numbers of at least 0; rows of weight 0 are left out.
 
@@ -209,13 +226,17 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             If nobody of a group counts for the rate.
         """
         hypotheses = as_class(Linear() if self.estimator is None else self.estimator)
+        if self.group_use == "decide" and isinstance(hypotheses, Linear | Estimator):
+            hypotheses = PerGroupCuts(hypotheses)
         features, outcome, self.schema_ = _fitted_to(self, X, y, hypotheses)
-        group = _group(sensitive_features, len(features))
-        self.groups_ = sorted(set(group.tolist()), key=str)
-        weight = _weights(sample_weight, len(group))
+        weight = _weights(sample_weight, len(features))
         used = weight > 0
         _require_somebody(weight)
-        self.classes_, self.pos_label_ = _classes(outcome[used], outcome, self.pos_label)
+        self.classes_, self.pos_label_ = _classes(
+            outcome[used], outcome, self.pos_label, self.neg_label
+        )
+        group = _group(sensitive_features, len(features))
+        self.groups_ = sorted(set(group.tolist()), key=str)
         label = np.where(outcome[used] == self.pos_label_, 1, -1).astype(np.int64)
         sample = LabelledSample(features[used], group[used], label, weight[used], self.schema_)
         prices = self.prices or Prices()
@@ -293,6 +314,16 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         array, shape (rows, 2)
             In the order of `classes_`.
         """
+        features, group = self._people(X, sensitive_features)
+        accepted = self.policy_.acceptance(features, group)
+        good_first = self.classes_[0] == self.pos_label_
+        columns = [accepted, 1.0 - accepted] if good_first else [1.0 - accepted, accepted]
+        return np.stack(columns, axis=1)
+
+    def _people(
+        self, X: ArrayLike, sensitive_features: ArrayLike | None
+    ) -> tuple[FloatArray, GroupArray | None]:
+        """Rows as the mixture sees them, and their groups."""
         check_is_fitted(self)
         # An array has no names; after a frame of plain numbers it is taken in the order of the
         # columns, as scikit-learn does, with scikit-learn's warning.
@@ -317,22 +348,21 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
                     f"{', '.join(map(repr, self.groups_))}; the mixture decides by the group.",
                     hint="correct it, or fit again with people of this group.",
                 )
-        accepted = self.policy_.acceptance(features, group)
-        good_first = self.classes_[0] == self.pos_label_
-        columns = [accepted, 1.0 - accepted] if good_first else [1.0 - accepted, accepted]
-        return np.stack(columns, axis=1)
+        return features, group
 
     def predict(
         self,
         X: ArrayLike,
         *,
         sensitive_features: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> ClassArray:
         """One draw per row from the mixture.
 
         Fairness is a property of the mixture: the draw that a person meets decides for that person
-        only.
+        only. With an int as `random_state` the same person meets the same draw, wherever they
+        stand in a table and whoever else is in it.
 
         Parameters
         ----------
@@ -340,6 +370,10 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             One person per row.
         sensitive_features : array_like, shape (rows,), optional
             Their groups; looked at with group_use="decide" only.
+        ids : array_like, shape (rows,), optional
+            Who they are. Draws then go by the id. By default they go by the features, and among
+            people with equal features by their number; people who are asked about one by one need
+            ids, since equal features would otherwise meet the same draw in every call.
         random_state : int or RandomState, optional
             The source of chance; that of the classifier by default.
 
@@ -348,11 +382,21 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         array, shape (rows,)
             A class for each row.
         """
-        chance = self.predict_proba(X, sensitive_features=sensitive_features)
-        generator = check_random_state(self.random_state if random_state is None else random_state)
+        features, group = self._people(X, sensitive_features)
+        chance = self.policy_.acceptance(features, group)
+        chosen = self.random_state if random_state is None else random_state
+        key = check_random_state(chosen).bytes(16)
+        if ids is not None:
+            who = [f"{one!r}".encode() for one in as_group(np.asarray(ids), len(features)).tolist()]
+            drawn = np.array([uniform_by_row(key, [one])[0] for one in who])
+        else:
+            plain = features + 0.0  # 0.0 and -0.0 are one value
+            seen = [row.tobytes() for row in plain]
+            if group is not None and self.group_use == "decide":
+                seen = [row + f"{g!r}".encode() for row, g in zip(seen, group, strict=True)]
+            drawn = uniform_by_row(key, seen)
         good = int(self.classes_[1] == self.pos_label_)
-        accepted = generator.random_sample(len(chance)) < chance[:, good]
-        return np.asarray(self.classes_[np.where(accepted, good, 1 - good)])
+        return np.asarray(self.classes_[np.where(drawn < chance, good, 1 - good)])
 
     def score(
         self,
@@ -362,7 +406,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         *,
         sensitive_features: ArrayLike | None = None,
     ) -> float:
-        """The share of rows whose drawn class is the true one.
+        """The share of rows that are expected to be drawn right.
 
         Parameters
         ----------
@@ -378,9 +422,13 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         Returns
         -------
         float
-            The accuracy of one draw per row.
+            The expected accuracy of `predict`: the mean probability of the true class. No draw is
+            in it, so that a search over parameters compares no noise.
         """
-        right = self.predict(X, sensitive_features=sensitive_features) == np.asarray(y)
+        chance = self.predict_proba(X, sensitive_features=sensitive_features)
+        truth = np.asarray(y)
+        right = np.where(truth == self.classes_[1], chance[:, 1], 0.0)
+        right[truth == self.classes_[0]] = chance[truth == self.classes_[0], 0]
         weight = _weights(sample_weight, len(right))
         _require_somebody(weight)
         return float(np.average(right, weights=weight))
@@ -441,7 +489,7 @@ def _checked(model: FairClassifier, *data: ArrayLike, **settings: bool) -> Any:
 
 
 def _group(given: ArrayLike | None, rows: int) -> GroupArray:
-    """One group per row, out of an array, a series or a frame with one column."""
+    """One group per row, out of an array, a series or a frame; several columns are joined."""
     if given is None:
         raise InvalidInput(
             "fit needs the group of each row, but sensitive_features is None.",
@@ -452,10 +500,12 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
         )
     values = np.asarray(given)
     if values.ndim == 2 and values.shape[1] > 1:
-        raise InvalidInput(
-            f"sensitive_features has {values.shape[1]} columns; a person is of one group.",
-            hint="join them into one column, for example table['sex'] + ', ' + table['region'].",
-        )
+        # As everywhere: whoever lacks one of several groups has none.
+        joined: list[Any] = [
+            None if any(one is None or one != one for one in row) else " & ".join(map(str, row))
+            for row in values.tolist()
+        ]
+        return as_group(np.array(joined, dtype=object), rows)
     return as_group(values.reshape(-1), rows)
 
 
@@ -478,7 +528,9 @@ def _require_somebody(weight: FloatArray) -> None:
         raise InvalidInput("sample_weight is zero for every row; at least one row must count.")
 
 
-def _classes(outcome: ClassArray, y: ClassArray, pos_label: Group) -> tuple[ClassArray, Group]:
+def _classes(
+    outcome: ClassArray, y: ClassArray, pos_label: Group, neg_label: Group
+) -> tuple[ClassArray, Group]:
     """The two classes in order, and the good one."""
     from sklearn.utils.multiclass import check_classification_targets
 
@@ -500,12 +552,34 @@ def _classes(outcome: ClassArray, y: ClassArray, pos_label: Group) -> tuple[Clas
         )
     first, second = classes.tolist()
     if pos_label is not None:
+        # Estimators around this one may hand on texts as their places in the alphabet.
+        encoded = (first, second) == (0, 1) and isinstance(pos_label, str)
+        if encoded and isinstance(neg_label, str) and neg_label != pos_label:
+            return classes, int(str(pos_label) > neg_label)
         if pos_label not in (first, second):
+            hint = "name the class that is the good outcome."
+            if encoded:
+                hint = (
+                    "an estimator around this one has written texts as 0 and 1; name both of them, "
+                    f"FairClassifier(..., pos_label={pos_label!r}, neg_label=...), and it is known "
+                    "which is which."
+                )
             raise BadLabel(
                 f"pos_label is {pos_label!r}, but the classes of y are {first!r} and {second!r}.",
-                hint="name the class that is the good outcome.",
+                hint=hint,
+            )
+        if neg_label is not None and {pos_label, neg_label} != {first, second}:
+            raise BadLabel(
+                f"pos_label and neg_label are {pos_label!r} and {neg_label!r}, but the classes of "
+                f"y are {first!r} and {second!r}.",
+                hint="name these two.",
             )
         return classes, pos_label
+    if neg_label is not None:
+        raise BadLabel(
+            f"neg_label is {neg_label!r}, and pos_label is not named.",
+            hint="name the class that is the good outcome: pos_label=....",
+        )
     if classes.dtype.kind not in "biuf":
         raise BadLabel(
             f"the classes of y are the texts {first!r} and {second!r}, and nothing says "

@@ -261,6 +261,9 @@ class Partition:
         them (the leaves of a tree).
     hypothesis : callable
         Which cells are accepted, (cells,) -> that member of the class.
+    chains : int
+        Where the cells are ordered: into how many runs of equal length they fall, each with a
+        cut-off of its own.
 
     Notes
     -----
@@ -280,6 +283,7 @@ class Partition:
     cells: int
     ordered: bool
     hypothesis: Callable[[BoolArray], Hypothesis]
+    chains: int = 1
 
 
 @runtime_checkable

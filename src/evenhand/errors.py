@@ -6,6 +6,7 @@ EvenhandError
 │   ├── LengthMismatch       arrays that should describe the same rows do not
 │   ├── BadLabel             a label outside {-1, +1}
 │   ├── MissingColumn        a table lacks a column that was asked for
+│   ├── SeveralErrors        several things about a table are not as they must be
 │   └── StorageError         a file that is no stored learner, is damaged, or of another version
 ├── CannotEstimateRate       a group has no row in the rate's denominator
 ├── Infeasible               no mixture of the class meets the constraints
@@ -19,6 +20,7 @@ NotConverged is a warning: an answer that is worse than was asked for, and says 
 """
 
 import math
+from collections.abc import Sequence
 
 
 def install_hint(extra: str) -> str:
@@ -192,6 +194,65 @@ class MissingColumn(InvalidInput):
     >>> issubclass(MissingColumn, InvalidInput)
     True
     """
+
+
+class SeveralErrors(InvalidInput):
+    """Several things are not as they must be; all of them, so that one reading settles them.
+
+    Parameters
+    ----------
+    errors : sequence of InvalidInput
+        At least two.
+
+    Examples
+    --------
+    >>> first = InvalidInput("age is missing.", column="age", remedies=("leave_out",))
+    >>> print(SeveralErrors([first, InvalidInput("city is text.", hint="encode it.")]))
+    2 things stand in the way:
+    1. age is missing.
+    2. city is text. Hint: encode it.
+    """
+
+    def __init__(self, errors: Sequence[InvalidInput]) -> None:
+        super().__init__(
+            f"{len(errors)} things stand in the way:",
+            remedies=tuple(
+                dict.fromkeys(
+                    name
+                    for error in errors
+                    for name in (error.argument, *error.remedies)
+                    if name is not None
+                )
+            ),
+        )
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        numbered = [f"{place}. {error}" for place, error in enumerate(self.errors, 1)]
+        return "\n".join([self.message, *numbered])
+
+
+def raise_all(errors: Sequence[InvalidInput]) -> None:
+    """Raise what was found, at once; nothing where nothing was found.
+
+    Parameters
+    ----------
+    errors : sequence of InvalidInput
+        What was found.
+
+    Raises
+    ------
+    InvalidInput
+        The only error itself; `SeveralErrors` where there are more.
+
+    Examples
+    --------
+    >>> raise_all([])
+    """
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise SeveralErrors(errors)
 
 
 class StorageError(InvalidInput):

@@ -926,8 +926,11 @@ class EpochLearner(Shown):
 
     def _headline(self) -> str:
         epochs = self.online.rounds.epochs
+        limit = getattr(self, "limit", None)
+        rates = [rate.symbol for rate in getattr(self, "rates", ())]
+        limited = "" if limit is None else f"{' and '.join(rates)} gap at most {limit:g}, "
         return (
-            f"{type(self).__name__}: {self.round:,} rounds, {len(epochs)} epochs, now "
+            f"{type(self).__name__}: {limited}{self.round:,} rounds, {len(epochs)} epochs, now "
             f"{epochs[-1].phase!r}"
         )
 

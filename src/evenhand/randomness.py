@@ -3,8 +3,11 @@ a name.
 """
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class KeyedHash:
@@ -80,3 +83,41 @@ def keyed_uniform(secret: bytes | KeyedHash, *parts: str) -> float:
     keyed = KeyedHash(secret) if isinstance(secret, bytes) else secret
     message = b"".join([len(part).to_bytes(4, "big") + part for part in map(str.encode, parts)])
     return (int.from_bytes(keyed(message)[:8], "big") >> 11) / 2**53
+
+
+def uniform_by_row(key: bytes, rows: Iterable[bytes]) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row, by what it holds and by how many equal rows came before it.
+
+    u_i = first 53 bits of H(key, row_i, k_i) / 2^53,   k_i = #{j < i : row_j = row_i}
+
+    The numbers of different (row, k) are independent draws. A row keeps its number whatever the
+    other rows are and in whichever order they come; equal rows, which nobody can tell apart,
+    exchange theirs at most. Without k_i equal rows would share one number: a mixture would then be
+    one deterministic rule, and its gap not the mixture's, however many people there are.
+
+    Parameters
+    ----------
+    key : bytes
+        At most 64; another key gives other numbers.
+    rows : iterable of bytes
+        What each row holds.
+
+    Returns
+    -------
+    array of float
+        One number per row.
+
+    Examples
+    --------
+    >>> a, b, again = uniform_by_row(b"key", [b"a", b"b", b"a"]).tolist()
+    >>> a == again, [b, a] == uniform_by_row(b"key", [b"b", b"a"]).tolist()
+    (False, True)
+    """
+    copies: Counter[bytes] = Counter()
+    numbers = []
+    for row in rows:
+        message = copies[row].to_bytes(8, "big") + row
+        copies[row] += 1
+        digest = hashlib.blake2b(message, digest_size=8, key=key).digest()
+        numbers.append((int.from_bytes(digest, "big") >> 11) / 2**53)
+    return np.array(numbers)

@@ -32,6 +32,95 @@ Kind = TypeVar("Kind", bound=NDArray[np.generic])
 _PLAIN = {str, int, float, bool}
 
 
+class ColumnName(str):
+    """The name of a column that knows how its values are shown to people.
+
+    It is a text like any other; rules that compare the column ask it for their words.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    no, yes : str, optional
+        What 0 and 1 mean, in words, where the column holds nothing else.
+    date : bool
+        Whether its numbers are days since 1970-01-01.
+    whole : bool
+        Whether the dates have no time of day.
+
+    Examples
+    --------
+    >>> insured = ColumnName("insurance", no="insurance is NO", yes="insurance is YES")
+    >>> insured.compared("<", 1.0), insured.compared(">", 0.5), insured == "insurance"
+    ('insurance is NO', 'insurance is YES', True)
+    >>> ColumnName("granted", date=True, whole=True).compared("<", 17532.09308)
+    'granted is before 2018-01-02'
+    >>> ColumnName("granted", date=True).compared(">=", 17532.5)
+    'granted is 2018-01-01 12:00 or later'
+    """
+
+    no: str | None
+    yes: str | None
+    date: bool
+    whole: bool
+
+    def __new__(
+        cls,
+        name: str,
+        no: str | None = None,
+        yes: str | None = None,
+        date: bool = False,
+        whole: bool = False,
+    ) -> "ColumnName":
+        made = super().__new__(cls, name)
+        made.no = no
+        made.yes = yes
+        made.date = date
+        made.whole = whole
+        return made
+
+    def compared(self, sign: str, value: float) -> str | None:
+        """A comparison with a value in words.
+
+        Parameters
+        ----------
+        sign : {">=", "<", ">", "<="}
+            How the column is compared.
+        value : float
+            With what.
+
+        Returns
+        -------
+        str or None
+            The words; None where the number says it best.
+        """
+        # x > v and x <= v part the values as x >= v and x < v do, but for v itself.
+        strict = sign in (">", "<=")
+        upward = sign in (">", ">=")
+        between = 0 <= value < 1 if strict else 0 < value <= 1
+        if self.yes is not None and between:
+            return self.yes if upward else self.no
+        if not self.date or not np.isfinite(value):
+            return None
+        if self.whole:
+            # Of whole days x >= v means x >= ceil(v), and x > v means x >= floor(v) + 1.
+            first = np.floor(value) + 1 if strict else np.ceil(value)
+            return self._around(_day(first), upward, after=False)
+        return self._around(_day(value), upward, after=strict)
+
+    def _around(self, day: str, upward: bool, after: bool) -> str:
+        """From a moment on, or before it; `after`: the moment itself belongs to the time before."""
+        if after:
+            return f"{self} is after {day}" if upward else f"{self} is {day} or earlier"
+        return f"{self} is {day} or later" if upward else f"{self} is before {day}"
+
+
+def _day(days: float) -> str:
+    """Days since 1970-01-01 as a date, with the minute where it is not midnight."""
+    moment = np.datetime64("1970-01-01T00:00", "m") + np.timedelta64(round(days * 1440), "m")
+    return str(moment).replace("T", " ").removesuffix(" 00:00")
+
+
 def as_features(
     value: ArrayLike, name: str = "features", *, may_be_empty: bool = True
 ) -> FloatArray:

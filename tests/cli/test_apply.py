@@ -92,6 +92,27 @@ def test_missing_values_are_written_as_in_the_table_of_the_policy(run, applicant
     assert json.loads(tested.stdout)["people"] == 120 - lacking
 
 
+def test_a_policy_that_fills_in_decides_about_everybody(run, tmp_path):
+    """People without an income, a city or even a group are decided about, as they were learnt."""
+    lines = ["income,city,sex,ok"]
+    for i in range(240):
+        income = "" if i % 7 == 0 else f"{i * 37 % 50}"
+        city = "" if i % 11 == 0 else ("Bern", "Ulm")[i % 3 == 0]
+        sex = "" if i % 5 == 0 else "fm"[i % 2]
+        lines.append(f"{income},{city},{sex},{int(i * 37 % 50 > 20 + 10 * (i % 3))}")
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    named = ("--label", "ok", "--group", "sex", "--encode", "--group-use", "decide")
+    filled = ("--fill-missing", "income,city,sex", "--out", "policy.json")
+    done = run("solve", "people.csv", *named, *filled)
+    assert done.exit_code == 0, done.output
+    assert "missing (48)" in done.stdout
+    decided = run("apply", "policy.json", "people.csv", "--json")
+    assert decided.exit_code == 0, decided.output
+    assert json.loads(decided.stdout)["decided"] == 240
+    tested = run("test", "policy.json", "people.csv", "--json")
+    assert json.loads(tested.stdout)["people"] == 240
+
+
 def test_nothing_means_missing(run, applicants):
     done = run("solve", "people.csv", *MADE, "--encode", "--missing", "", "--out", "policy.json")
     assert done.exit_code == 0, done.stderr

@@ -62,7 +62,7 @@ TABLES = {
     "missing value": (
         changed(9, "1,NA,a,1"),
         COMMON,
-        ["'z' is missing in row 8 (line 9)", "1 of 60", "--drop-missing"],
+        ["'z' in 1 of 60 rows (1.67%)", "'z' in row 8 (line 9)", "--fill-missing, --leave-out z"],
     ),
     "missing group": (
         changed(3, "1,2,,1"),
@@ -70,9 +70,9 @@ TABLES = {
         ["group 'g' is missing in 1 of 60 rows", "line 3"],
     ),
     "nothing but missing": (
-        "x,g,y\n,a,1\n,b,0\n",
+        "x,z,g,y\n,1,a,1\n1,,b,0\n",
         (*COMMON, "--drop-missing"),
-        ["every row lacks a value", "--features"],
+        ["every row lacks a value", "'x' in 1 of 2 rows", "--features"],
     ),
     "text feature": (
         changed(4, "1,red,a,1"),

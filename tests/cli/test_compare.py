@@ -220,18 +220,61 @@ def test_bad_input_is_refused_with_a_way_out(run, name):
 
 
 @pytest.mark.parametrize(
-    "words", [["--seeds", "0"], ["--jobs", "0"], ["--first-seed", "-1"], ["--rate", "tpr"]]
+    "words", [["--seeds", "0"], ["--jobs", "0"], ["--first-seed", "-1"], ["--rate", "kindness"]]
 )
 def test_click_refuses(run, words):
     assert run("compare", *words).exit_code == 2
 
 
-def test_without_matplotlib_nothing_is_played(run, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = run("compare", *SMALL)
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
+def test_without_matplotlib_the_table_is_printed_and_the_numbers_are_kept(
+    run, monkeypatch, tmp_path, package
+):
+    monkeypatch.setitem(sys.modules, package, None)
+    result = run("compare", "--learner", "accept-all", *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "accept-all" in result.stdout
+    assert "No report and figures" in result.stdout
+    assert "pip install -e '.[plots]'" in " ".join(result.stdout.split())
+    written = [path.name for path in (tmp_path / "evenhand-compare").iterdir()]
+    assert written == ["results.json"]
+    kept = json.loads((tmp_path / "evenhand-compare" / "results.json").read_text())
+    assert Comparison.from_json(kept["comparison"]).summaries[0].name == "accept-all"
+
+
+OWN = ("--data", "loans.csv", "--label", "repaid", "--good", "yes", "--group", "sex")
+
+
+def test_a_table_of_ones_own_is_a_population(run, tmp_path):
+    """Its own rates are the truth: what accepting all applicants costs is the share of bad
+    outcomes.
+    """
+    rows = [f"{i * 37 % 50},{'fm'[i % 2]},{('no', 'yes')[i % 5 > 1]}" for i in range(200)]
+    (tmp_path / "loans.csv").write_text("income,sex,repaid\n" + "\n".join(rows) + "\n")
+    few = ("--rounds", 500, "--seeds", 1, "--jobs", 1)
+    result = run("compare", *OWN, "--learner", "accept-all", "--learner", "uniform", *few)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("loans: 500 rounds, 1 runs each")
+    kept = json.loads((tmp_path / "evenhand-compare" / "results.json").read_text())
+    comparison = Comparison.from_json(kept["comparison"])
+    assert comparison.environment["rows"] == 200
+    assert comparison.summaries[0].cost == pytest.approx(0.4)
+    page = (tmp_path / "evenhand-compare" / "report.html").read_text()
+    assert "the table loans: 200 people, drawn with replacement" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--label", "repaid"), "--label is about the columns of a table"),
+        ((*OWN, "--environment", "random"), "are two populations"),
+        (("--data", "nothing.csv"), "no table 'nothing.csv'"),
+    ],
+)
+def test_a_population_is_named_once(run, words, message):
+    result = run("compare", *words, *SMALL)
     assert result.exit_code == 2
-    assert "pip install -e '.[plots]'" in result.stderr
-    assert not (tmp_path / "evenhand-compare").exists()
+    assert message in " ".join(result.stderr.split())
 
 
 def test_a_file_in_the_way(run, tmp_path):

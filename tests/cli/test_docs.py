@@ -88,7 +88,7 @@ COMMON = {
     "impact": (JSON, FILE, GATE, PAGE),
     "evaluate": (JSON, FILE, GATE, PAGE),
     "simulate": (JSON, RUN, CAPACITY),
-    "compare": (JSON, RUN),
+    "compare": (JSON, RUN, TABLE, FILE),
 }
 
 

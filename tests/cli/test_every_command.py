@@ -102,17 +102,14 @@ def fits_80_columns(text):
     assert not [line for line in wide if "evenhand " not in line and "/" not in line], wide
 
 
-EXTRAS = {
-    "frontier": ("matplotlib",),
-    "compare": ("matplotlib", "jinja2"),
-    "study": ("matplotlib", "jinja2", "pyarrow"),
-}
+EXTRAS = {"study": ("matplotlib", "jinja2", "pyarrow")}
 FIGURES = {
     "alternatives": "--figure",
     "explain": "--figure",
     "simulate": "--figure",
     "evaluate": "--figure",
     "plan": "--out",
+    "frontier": "--out",
 }
 
 

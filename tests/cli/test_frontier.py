@@ -1,4 +1,5 @@
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -70,11 +71,33 @@ def test_a_limit_beyond_the_grid_stretches_it(run, lending, tmp_path):
     assert max(np.diff(limits)) <= 0.05
 
 
-def test_without_matplotlib_the_way_out_is_named(run, lending, monkeypatch):
+def test_without_matplotlib_the_figures_are_printed(run, lending, monkeypatch, tmp_path):
+    drawn = run("frontier", lending, *LENDING, "--limits", "0,0.1")
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    result = run("frontier", lending, *LENDING, "--limits", "0,0.1")
-    assert result.exit_code == 2
-    assert "pip install -e '.[plots]'" in result.stderr
+    result = run("frontier", lending, *LENDING, "--limits", "0,0.1", "--table", "t.csv")
+    assert result.exit_code == 0, result.output
+    assert "No picture" in result.stdout
+    assert "pip install -e '.[plots]'" in " ".join(result.stdout.split())
+    assert result.stdout.partition("No picture")[0] == drawn.stdout.partition("Picture")[0]
+    assert (tmp_path / "t.csv").exists()
+
+
+@pytest.mark.parametrize("kind", ["stumps", "linear", "tree"])
+def test_there_is_one_baseline_without_a_limit(run, lending, kind):
+    """Whatever rate and limit a command is about; all prices of fairness are measured from it."""
+    found = set()
+    for words in (
+        ("solve", "--rate", "fpr", "--limit", "0.02"),
+        ("solve", "--rate", "fpr", "--limit", "1"),
+        ("solve", "--rate", "selection", "--limit", "0.1"),
+    ):
+        done = run(words[0], lending, *LENDING, "--class", kind, *words[1:], "--json")
+        found.add(json.loads(done.stdout)["costs_per_person"]["without_limit"])
+    done = run("frontier", lending, *LENDING, "--class", kind, "--limits", "0,0.3", "--json")
+    first = json.loads(done.stdout)["limits"][0]
+    if first["price_of_fairness"] > 0:
+        found.add(round(first["cost_per_person"] - first["price_of_fairness"], 12))
+    assert len({round(one, 9) for one in found}) == 1
 
 
 @pytest.mark.parametrize(

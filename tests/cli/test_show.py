@@ -1,15 +1,18 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
-from evenhand.cli import show
+from evenhand.cli import main, show
 from evenhand.cli.options import ColumnOptions
 from evenhand.cli.problem import table_problem
 from evenhand.cli.show import solve
 from evenhand.hypotheses import Called, LinearRule, Threshold
 from evenhand.policies import Mixture
+from evenhand.tables import read_table
 
 COLUMNS = ColumnOptions(label="repaid", good="yes", group="group")
 
@@ -130,7 +133,7 @@ def test_values_of_a_text_column_that_reveal_the_group_together_are_warned_about
     text = shown_policy(task, policy)
     assert "WARNING: 'firstname' reveals" in text
     assert "(--leave-out firstname)" in text
-    assert "accept if firstname=a3 < 1" in text
+    assert "accept if firstname is not a3" in text
     assert "the group is not looked at" not in text
     income = Mixture((Threshold(0, 0.0, len(task.table.names)),), (1.0,))
     assert "the group is not looked at" in shown_policy(task, income)
@@ -148,5 +151,39 @@ def test_a_copy_of_the_group_with_several_values_is_warned_about(tmp_path):
     column = task.table.names.index("preRace=r0")
     policy = Mixture((Threshold(column, 1.0, len(task.table.names), False),), (1.0,))
     text = shown_policy(task, policy)
-    assert "accept if preRace=r0 < 1" in text
+    assert "accept if preRace is not r0" in text
     assert "the group is no input, but preRace reveals" in text
+
+
+def test_rules_dates_and_flags_are_printed_for_people(tmp_path):
+    """The cut of a date is a date, and yes and no are as the file writes them."""
+    lines = ["granted,insured,sex,repaid"]
+    for i in range(400):
+        late = i % 2 == 1
+        day = f"201{8 if late else 7}-0{1 + i % 9}-1{i % 7}"
+        lines.append(f"{day},{('NO', 'YES')[i % 4 > 1]},{'fm'[i // 2 % 2]},{('no', 'yes')[late]}")
+    path = tmp_path / "loans.csv"
+    path.write_text("\n".join(lines) + "\n")
+    named = {"label": "repaid", "good": "yes", "group": "sex"}
+    table = read_table(path, **named).encoded()
+    granted, insured = table.names
+    assert granted.compared(">=", 17532.09308) == "granted is 2018-01-02 or later"
+    assert insured.compared("<", 1.0) == "insured is NO"
+    assert Threshold(1, 1.0, 2, at_least=False).describe(table.names) == "accept if insured is NO"
+    done = CliRunner().invoke(
+        main,
+        ["solve", str(path), "--label", "repaid", "--good", "yes", "--group", "sex"],
+        catch_exceptions=False,
+    )
+    assert "accept if granted is 2018-0" in done.stdout
+    assert "-0.000" not in done.stdout
+    # Without the names a rule is what it was: numbers.
+    assert Threshold(1, 1.0, 2, at_least=False).describe() == "accept if x1 < 1"
+
+
+def test_rounding_does_not_print_a_rate_below_zero():
+    task = table_problem("lending", ColumnOptions())
+    almost = np.where(task.sample.group == "a", -1e-17, 1 + 2e-16)
+    rates = show.measured_rates(task, SimpleNamespace(acceptance=almost))
+    assert f"{min(rates['FPR'].values()):.3f}" == "0.000"
+    assert max(rates["FPR"].values()) <= 1.0

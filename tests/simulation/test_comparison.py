@@ -29,6 +29,7 @@ from evenhand.simulation import (
 )
 from evenhand.simulation.comparison import upper_limit
 from evenhand.simulation.record import guarantees, record
+from evenhand.simulation.sweep import Local
 
 RATE = eh.FalsePositiveRate()
 ROUNDS = 6000
@@ -69,7 +70,7 @@ def test_parallel_is_serial_bit_for_bit(world, comparison):
     change a sum.
     """
     assert without_time(
-        compare(learners(world), world, ROUNDS, range(3), **SETTINGS, jobs=2)
+        compare(learners(world), world, ROUNDS, range(3), **SETTINGS, n_jobs=2)
     ) == without_time(comparison)
 
 
@@ -171,7 +172,7 @@ def test_nothing_to_compare(world, given, seeds):
 
 def test_no_process(world):
     with pytest.raises(eh.InvalidInput, match="jobs"):
-        compare({"accept-all": AcceptAll()}, world, 10, [0], **SETTINGS, jobs=0)
+        compare({"accept-all": AcceptAll()}, world, 10, [0], **SETTINGS, n_jobs=0)
 
 
 def test_exactly_at_the_limit_is_not_above(world):
@@ -261,3 +262,45 @@ def constants():
     from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 
     return ACCEPT_ALL, REJECT_ALL
+
+
+def test_a_comparison_is_a_frame_with_a_row_for_each_run(comparison):
+    axes_of = pytest.importorskip("matplotlib.pyplot")
+    found = comparison
+    frame = found.to_frame()
+    assert len(frame) == 3 * len(found.learners)
+    means = frame.groupby("learner", sort=False)["regret"].mean()
+    assert means.tolist() == pytest.approx([row.regret for row in found.summaries])
+    assert frame["seed"].tolist()[:3] == [0, 1, 2]
+    axes = found.plot()
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == [one.name for one in found.learners]
+    axes_of.close(axes.figure)
+
+
+def test_a_run_that_was_kept_is_a_frame_and_a_picture(comparison):
+    axes_of = pytest.importorskip("matplotlib.pyplot")
+    run = comparison.learners[0].runs[0]
+    frame = run.to_frame()
+    assert frame["round"].tolist() == run.rounds.tolist()
+    assert frame["learned"].tolist() == run.learned.tolist()
+    axes = run.plot()
+    assert axes.get_ylabel() == "true gap of the deployed policy"
+    axes_of.close(axes.figure)
+
+
+def test_a_trade_off_is_a_frame_and_a_picture():
+    axes_of = pytest.importorskip("matplotlib.pyplot")
+    gaps = np.array([[0.1, 0.05], [0.08, 0.02]])
+    found = Tradeoff((0.25, 0.5), (100, 1000), (0,), 0.0, 0.05, gaps, 10 * gaps, 100 * gaps)
+    frame = found.to_frame()
+    assert frame["exponent"].tolist() == [0.25, 0.25, 0.5, 0.5]
+    assert frame["horizon"].tolist() == [100, 1000, 100, 1000]
+    assert frame["excess_gap"].tolist() == gaps.ravel().tolist()
+    axes = found.plot()
+    assert axes.get_xscale() == "log"
+    axes_of.close(axes.figure)
+
+
+def test_all_cores_may_be_asked_for():
+    assert Local(-1).n_jobs >= 1

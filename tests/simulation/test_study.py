@@ -43,7 +43,7 @@ def test_rows_are_in_the_order_of_the_plan_and_say_what_was_measured(undisturbed
         (learner, seed) for learner in ("fair-on-gathered", "accept-all") for seed in range(3)
     ]
     row = found[0]
-    assert row["regret"] == pytest.approx(600 * (row["error"] - row["optimum"]))
+    assert row["regret"] == pytest.approx(600 * (row["cost"] - row["optimum"]))
     assert row["constant"] == pytest.approx(0.4275)
     assert row["curve_rounds"][-1] == 600
 
@@ -110,7 +110,7 @@ def test_the_table_is_parquet_without_times(undisturbed, tmp_path):
     assert table.num_rows == 6
     assert "seconds" not in table.column_names
     np.testing.assert_allclose(
-        table["error"].to_pylist(), [row["error"] for row in undisturbed.rows()]
+        table["cost"].to_pylist(), [row["cost"] for row in undisturbed.rows()]
     )
 
 

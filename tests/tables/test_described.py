@@ -4,8 +4,16 @@ import numpy as np
 import pandas
 import pytest
 
-from evenhand.errors import BadLabel, EvenhandError, InvalidInput, MissingColumn
-from evenhand.tables import Frame, TableColumn, describe, read_description, read_table, two_values
+from evenhand.errors import BadLabel, EvenhandError, InvalidInput, MissingColumn, SeveralErrors
+from evenhand.tables import (
+    Frame,
+    TableColumn,
+    data_warnings,
+    describe,
+    read_description,
+    read_table,
+    two_values,
+)
 from evenhand.tables.described import DECISION
 
 BASIC = 'path = "loans.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "sex"\n'
@@ -101,9 +109,14 @@ REFUSED = [
         BASIC + 'unlabelled = "drop"\n',
         "every row",
     ),
-    ("text in a column of numbers", rows(income="3x5"), BASIC, "'income' .*'3x5'"),
-    ("a missing feature", rows(income="NA"), BASIC, "'income'.*row 1"),
-    ("a text column", rows(income="high"), BASIC, "'income' .*'high'.*encode"),
+    ("text in a column of numbers", rows(income="3x5"), BASIC, "'income' .*79 .*'3x5'"),
+    ("a missing feature", rows(income="NA"), BASIC, "'income' in 1 of 80.*row 1 .*fill_missing"),
+    (
+        "a text column",
+        [{**row, "income": ("high", "low")[i % 2]} for i, row in enumerate(rows())],
+        BASIC,
+        "'income' .*'high'.*encode",
+    ),
     ("one row", rows(1), BASIC, "one row"),
     (
         "a group of five",
@@ -164,6 +177,148 @@ def test_rows_with_missing_values_are_left_out_on_demand(made):
     assert len(table) == 79
     assert "1 rows with a missing value" in str(table.notes[0])
     assert table.notes[0].kind == "missing values"
+
+
+def gappy(gaps):
+    """A table in which so many rows lack an income, and every tenth the city."""
+    return [
+        {
+            **row,
+            "income": "" if i < gaps else row["income"],
+            "city": "" if i % 10 == 0 else ("Bern", "Ulm")[i % 3 == 0],
+            "owner": ("yes", "no", "n/a")[i % 3],
+        }
+        for i, row in enumerate(rows())
+    ]
+
+
+FILLED = BASIC + 'id = "id"\nencode = true\nfill_missing = "all"\n'
+
+
+def test_what_is_missing_is_filled_in_on_demand_and_marked(made):
+    table = made(gappy(5), FILLED)
+    assert len(table) == 80
+    assert table.names == (
+        *("income", "income missing", "city=Bern", "city=Ulm", "city=missing"),
+        *("owner", "owner missing"),
+    )
+    given = [float(row["income"]) for row in gappy(5) if row["income"]]
+    assert set(table.features[:5, 0]) == {np.median(given)}
+    assert table.features[:, 1].tolist() == [1.0] * 5 + [0.0] * 75
+    assert table.features[:, 4].sum() == 8
+    # of yes and no the more frequent one, not one half: 27 rows say yes, 27 no
+    assert set(table.features[:, 5]) == {0.0, 1.0}
+    assert table.gaps.per_column == {"owner": 26, "city": 8, "income": 5}
+    assert table.sources == (
+        *("income", "income", "city", "city", "city"),
+        *("owner", "owner"),
+    )
+    assert {note.column for note in table.notes if note.kind == "filled"} == {
+        *("income", "city", "owner"),
+    }
+
+
+def test_some_columns_are_filled_in_and_rows_that_lack_others_left_out(made):
+    text = BASIC + 'id = "id"\nencode = true\nfill_missing = ["income", "owner"]\n'
+    table = made(gappy(5), text + "drop_missing = true\n")
+    assert len(table) == 72
+    assert "income missing" in table.names
+    assert "city=missing" not in table.names
+
+
+def test_people_without_a_group_may_be_a_group(made):
+    several = [{**row, "sex": "" if i % 4 == 0 else row["sex"]} for i, row in enumerate(rows())]
+    text = BASIC + 'id = "id"\nfewest = 0\n'
+    table = made(several, text + 'fill_missing = ["sex"]\n')
+    assert set(table.group) == {"f", "m", "missing"}
+
+
+def test_a_warning_is_loud_where_a_fifth_of_the_rows_goes(made):
+    text = BASIC + 'id = "id"\nleave_out = ["city", "owner"]\ndrop_missing = true\nfewest = 0\n'
+    (warning,) = data_warnings(made(gappy(17), text))
+    assert warning.kind == "rows left out"
+    assert warning.text.startswith("17 of 80 rows (21%) were left out")
+    assert "'income' in 17 of 80 rows (21.2%)" in warning.text
+    assert data_warnings(made(gappy(16), text)) == ()
+
+
+@pytest.mark.parametrize("name", ["repaid", "shoe size"])
+def test_outcomes_are_never_made_up(made, name):
+    with pytest.raises(InvalidInput, match=f"fill_missing names '{name}'"):
+        made(rows(), BASIC + f'fill_missing = ["{name}"]\n')
+
+
+def test_a_column_without_any_value_is_an_error_even_where_it_is_filled(made):
+    with pytest.raises(InvalidInput, match=r"'income' has no value in any of 80 rows"):
+        made([{**row, "income": ""} for row in rows()], FILLED)
+
+
+def test_a_mark_does_not_take_the_name_of_a_column(made):
+    table = [{**row, "income missing": "1"} for row in rows(income="")]
+    with pytest.raises(InvalidInput, match="would be marked in the column 'income missing'"):
+        made(table, FILLED)
+
+
+def test_all_errors_about_a_file_are_raised_at_once(made):
+    wrong = [
+        {
+            **row,
+            "id": "7",
+            "income": "" if i == 3 else row["income"],
+            "repaid": "partly" if i == 5 else row["repaid"],
+            "street": f"street {i}",
+            "city": ("Bern", "Ulm")[i % 2],
+        }
+        for i, row in enumerate(rows())
+    ]
+    with pytest.raises(SeveralErrors) as caught:
+        made(wrong)
+    said = [error.message for error in caught.value.errors]
+    for part, text in zip(
+        (
+            "the id '7' occurs more than once",
+            "'income' in 1 of 80 rows",
+            "besides 'yes' the label 'repaid' has the values 'no', 'partly'",
+            "the text column 'street' has 80 distinct values",
+            "'city' (for example 'Bern') is not numeric",
+        ),
+        said,
+        strict=True,
+    ):
+        assert part in text
+    assert all(error.hint for error in caught.value.errors)
+    assert set(caught.value.remedies) >= {"id", "fill_missing", "bad", "leave_out", "encode"}
+
+
+def test_several_outcomes_may_be_good(made):
+    paid = [
+        {**row, "repaid": ("Paid", "Current", "Late", "Lost")[i // 2 % 4]}
+        for i, row in enumerate(rows())
+    ]
+    text = BASIC.replace('good = "yes"', 'good = {}\nbad = ["Late", "Lost"]\nid = "id"')
+    as_text = made(paid, text.replace("{}", '"Paid, Current"'))
+    as_list = made(paid, text.replace("{}", '["Paid", "Current"]'))
+    assert (as_text.label == 1).sum() == 40
+    assert as_text.label.tolist() == as_list.label.tolist()
+    with pytest.raises(BadLabel, match="'Late' is named as good and as bad"):
+        made(paid, text.replace("{}", '"Paid,Late"'))
+    with pytest.raises(BadLabel, match=r"besides 'Paid'.*Hint: name every value that counts as go"):
+        made(paid, BASIC.replace('"yes"', '"Paid"') + 'id = "id"\n')
+    with pytest.raises(InvalidInput, match="'Gone' does not occur"):
+        made(paid, text.replace("{}", '"Paid,Gone"'))
+
+
+def test_an_outcome_with_a_comma_is_one_value(made):
+    commas = [{**row, "repaid": {"yes": "yes; late", "no": "no"}[row["repaid"]]} for row in rows()]
+    table = read_table(
+        pandas.DataFrame(commas).replace("yes; late", "yes, late"),
+        label="repaid",
+        good="yes, late",
+        group="sex",
+        features=("income",),
+    )
+    assert (table.label == 1).sum() == 40
+    assert table.good == "yes, late"
 
 
 def test_text_columns_are_encoded_on_demand_and_it_is_said(made):

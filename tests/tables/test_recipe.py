@@ -48,6 +48,30 @@ def test_the_same_table_gives_the_same_features(table, new):
     np.testing.assert_array_equal(prepare(new(OLD), stored).features, table.features)
 
 
+def test_what_was_filled_in_is_filled_in_again(tmp_path, new):
+    """By the numbers of the first table, whatever the new one holds."""
+    (tmp_path / "old.csv").write_text(
+        "pay,town,owner,sex,ok\n$10,Bern,y,f,1\n,Ulm,y,m,0\n$30,,n,f,0\n$50,Ulm,,m,1\n"
+    )
+    named = {"label": "ok", "group": "sex", "encode": True, "fewest": 0}
+    table = read_table(tmp_path / "old.csv", **named, fill_missing="all").encoded()
+    stored = recipe_from_json(json.loads(json.dumps(recipe_to_json(table.recipe))))
+    assert stored == table.recipe
+    same = (tmp_path / "old.csv").read_text()
+    np.testing.assert_array_equal(prepare(new(same), stored).features, table.features)
+    ready = prepare(new("town,pay,owner,more\n,,,x\nUlm,$1000,n,x\n,$5,,x\n"), stored)
+    assert table.names == (
+        *("pay", "pay missing", "town=Bern", "town=Ulm", "town=missing"),
+        *("owner", "owner missing"),
+    )
+    assert ready.features.tolist() == [
+        [30.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0],
+        [1000.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+        [5.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
+    ]
+    assert ready.complete.all()
+
+
 def test_order_and_notation_may_differ(table, new):
     text = "town;share;owner;pay;joined;more\nbern;45%;Y;51000;2/1/2021;x\n"
     (row,) = prepare(new(text), table.recipe).features.tolist()
@@ -61,6 +85,10 @@ def test_order_and_notation_may_differ(table, new):
         ("pay,joined,owner,town,share\n1,1.1.2021,y,Rom,5%\n", "'Rom'"),
         ("pay,joined,owner,town,share\n1,1.1.2021,y,Bern,0.05\n", "written"),
         ("pay,joined,owner,town,share\n,1.1.2021,y,Bern,5%\n", "'pay'.*row 1"),
+        (
+            "pay,joined,owner,town,share\n,1.1.2021,y,Bern,5%\n1,1.1.2021,y,Rom,0.05\n",
+            r"(?s)1\. .*'pay'.*2\. .*'Rom'.*3\. .*'share'",
+        ),
         ("pay,joined,owner,town,share\n1,later,y,Bern,5%\n", "'later'"),
     ],
 )

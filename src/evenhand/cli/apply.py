@@ -31,6 +31,7 @@ from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.policies.reason_words import joined
 from evenhand.tables import (
+    MISSING_VALUE,
     Frame,
     Note,
     chosen_groups,
@@ -39,6 +40,7 @@ from evenhand.tables import (
     prepare,
     read_frame,
     two_values,
+    with_missing_group,
 )
 from evenhand.words import LabelledSample
 
@@ -196,6 +198,8 @@ def groups_of(
         return None, np.ones(len(frame), dtype=np.bool_)
     column = name or file.group or "group"
     frame, _ = frame.with_joined(column, [column])
+    if MISSING_VALUE in file.groups:
+        frame = with_missing_group(frame, column)
     gaps = frame[column].missing
     if gaps.any() and not drop:
         raise InvalidInput(
@@ -407,6 +411,8 @@ def read_people(
     how = {**file.reading, **reading.given()}
     frame, _ = read_frame(data, **how).with_joined(by, [label, by])
     notes = list(frame.notes)
+    if MISSING_VALUE in file.groups and by == file.group:
+        frame = with_missing_group(frame, by)
     frame = chosen_groups(frame, by, groups)
     unlabelled = frame[label].missing
     if unlabelled.any() and not drop_unlabelled:

@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from evenhand.cli.options import FOLDER, NATURAL, POSITIVE, command_line, json_options
+from evenhand.cli.messages import option_of
+from evenhand.cli.options import (
+    CLASS_NAME,
+    FOLDER,
+    NATURAL,
+    POSITIVE,
+    ColumnOptions,
+    column_options,
+    command_line,
+    json_options,
+)
 from evenhand.cli.show import console, emit, grid, heading, progress, show_lines, write_json
 from evenhand.cli.simulate import Play, play_options
 from evenhand.contracts import Environment, Json
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, install_hint
 from evenhand.fairness.rates import RATES
 
 if TYPE_CHECKING:
@@ -31,7 +41,23 @@ if TYPE_CHECKING:
     "learners",
     metavar="NAME[:K=V,...]",
     multiple=True,
-    help="A learner, with options after a colon; repeat it.  [default: eight of them]",
+    help="A learner, with options after a colon; repeat it.  [default: eight of them; on a table "
+    "those of `evenhand study`]",
+)
+@click.option(
+    "--data",
+    metavar="DATA",
+    help="A table as the population instead of --environment: a known one, a description (.toml), "
+    "or a file with --label, --group and so on. Its rows are drawn with replacement, so that its "
+    "own rates are the truth.",
+)
+@column_options
+@click.option(
+    "--class",
+    "kind",
+    type=CLASS_NAME,
+    default="stumps",
+    help="With --data: the rules to choose from.",
 )
 @play_options
 @click.option("--seeds", type=POSITIVE, default=20, help="How many runs each learner gets.")
@@ -53,11 +79,15 @@ if TYPE_CHECKING:
     metavar="DIR",
     type=FOLDER,
     default=Path("evenhand-compare"),
-    help="Folder for report.html, results.json and the figures; created if need be.",
+    help="Folder for results.json, and where matplotlib and jinja2 are installed for report.html "
+    "and the figures; created if need be.",
 )
 @json_options
 def command(
     learners: tuple[str, ...],
+    data: str | None,
+    columns: ColumnOptions,
+    kind: str,
     play: Play,
     seeds: int,
     first_seed: int,
@@ -66,16 +96,18 @@ def command(
     out: Path,
     document: str | Path | None,
 ) -> None:
-    """Compare learners on a population whose truth is known.
+    """Compare learners on a population whose truth is known, or on your own table.
 
-    Prints a table and writes a report: one HTML page that works offline, the figures as SVG, and
-    all numbers as JSON.
+    Prints a table and writes all numbers as JSON, and a report: one HTML page that works offline,
+    and the figures as SVG.
 
     \b
     Example
       evenhand compare --environment lending --learner two-phase \\
           --learner explore-then-commit-same --learner fair-on-gathered \\
           --rounds 20000 --seeds 4 --out lending
+      evenhand compare --data loans.csv --label repaid --good yes --group sex \\
+          --learner certified --learner accept-all --rounds 20000 --seeds 4
 
     \b
     Environments (options with --env-option KEY=VALUE)
@@ -111,13 +143,13 @@ def command(
       vw-squarecb               the same with squarecb
       accept-all, uniform       no learning
     """
-    from evenhand.report.drawing import require
-    from evenhand.simulation.named import COMPARED
+    from evenhand.report.drawing import installed, require
+    from evenhand.simulation.named import COMPARED, STUDIED
 
-    require("matplotlib", "jinja2")  # before hours are spent on playing
     asked = CompareRequest(
         play=play,
-        learners=learners or COMPARED,
+        world=population(play, data, columns, kind),
+        learners=learners or (COMPARED if data is None else STUDIED),
         seeds=seeds,
         first_seed=first_seed,
         jobs=jobs or os.cpu_count() or 1,
@@ -132,10 +164,40 @@ def command(
     if traded is not None:
         show_tradeoff(screen, traded)
     costs = guarantee_costs(asked)
-    write(asked, comparison, traded, costs)
+    results = asked.out / "results.json"
+    write_json(results, compare_document(comparison, traded, costs), indent=None)
+    drawn = installed("matplotlib", "jinja2")
+    if drawn:
+        write_report(asked, comparison, traded, costs)
     if emit(document, compare_document(comparison, traded, costs)):
         return
-    screen.print(f"\nReport: {asked.out / 'report.html'}", markup=False, soft_wrap=True)
+    said = f"Report: {asked.out / 'report.html'}"
+    if not drawn:
+        said = f"Results: {results}\nNo report and figures: {install_hint('plots')}."
+    screen.print(f"\n{said}", markup=False, soft_wrap=True)
+
+
+def population(play: Play, data: str | None, columns: ColumnOptions, kind: str) -> Environment:
+    """The population that was asked for: a named one, or a table."""
+    given = columns.given()
+    if data is None:
+        if given:
+            name = option_of(next(iter(given)))
+            raise InvalidInput(
+                f"{name} is about the columns of a table, and --data names none.",
+                hint="add --data FILE, or leave it out.",
+            )
+        return play.world()
+    if play.environment != Play.environment or play.env_options:
+        raise InvalidInput(
+            f"--data {data} and --environment {play.environment} are two populations.",
+            hint="give one of them.",
+        )
+    from evenhand.environments import Replay
+    from evenhand.hypotheses import CLASSES
+    from evenhand.tables import read_table
+
+    return Replay.of_table(read_table(data, **given).encoded(), CLASSES[kind]())
 
 
 @dataclass(frozen=True)
@@ -143,6 +205,7 @@ class CompareRequest:
     """A comparison as it was asked for."""
 
     play: Play
+    world: Environment
     learners: tuple[str, ...]
     seeds: int
     first_seed: int
@@ -168,7 +231,7 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
             hint="name each learner once; options make it another one.",
         )
     play = asked.play
-    world = play.world()
+    world = asked.world
     setting = play.setting(world)
     learners = {name: make_learner(name, setting) for name in asked.learners}
     asked.out.mkdir(parents=True, exist_ok=True)
@@ -182,7 +245,7 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
             delta=play.delta,
             regret_gap=play.regret_to,
             engine=play.engine,
-            jobs=asked.jobs,
+            n_jobs=asked.jobs,
             progress=count,
         )
     return comparison, trade_off(asked, world) if asked.tradeoff else None
@@ -204,7 +267,7 @@ def trade_off(asked: CompareRequest, world: Environment) -> "Tradeoff":
             asked.all_seeds,
             comparator_gap=play.comparator_gap,
             delta=setting.delta,
-            jobs=asked.jobs,
+            n_jobs=asked.jobs,
             progress=count,
         )
 
@@ -219,7 +282,7 @@ def guarantee_costs(asked: CompareRequest) -> "GuaranteeCost | None":
     from evenhand.simulation.named import make_learner, split_options
 
     name = next((one for one in asked.learners if split_options(one)[0] == "certified"), None)
-    world = asked.play.world()
+    world = asked.world
     if name is None or not isinstance(world, Discrete):
         return None
     setting = asked.play.setting(world)
@@ -230,7 +293,7 @@ def guarantee_costs(asked: CompareRequest) -> "GuaranteeCost | None":
     total = len(certified) * min(asked.seeds, MOST_SEEDS)
     with progress("runs for the cost of the guarantee", total) as count:
         return guarantee_cost(
-            certified, world, asked.play.rounds, asked.all_seeds, jobs=asked.jobs, progress=count
+            certified, world, asked.play.rounds, asked.all_seeds, n_jobs=asked.jobs, progress=count
         )
 
 
@@ -292,7 +355,7 @@ def compare_document(
     traded: "Tradeoff | None",
     cost: "GuaranteeCost | None",
 ) -> Json:
-    """What results.json holds."""
+    """What results.json holds; `Comparison.from_json(document["comparison"])` reads it back."""
     from evenhand import __version__
 
     return {
@@ -304,22 +367,17 @@ def compare_document(
     }
 
 
-def write(
+def write_report(
     asked: CompareRequest,
     comparison: "Comparison",
     traded: "Tradeoff | None",
     cost: "GuaranteeCost | None" = None,
 ) -> None:
-    """results.json, the figures, and report.html.
-
-    `Comparison.from_json(document["comparison"])` reads the comparison back.
-    """
+    """The figures, and report.html."""
     from evenhand import __version__
     from evenhand import report as drawn
     from evenhand.simulation.named import describe_learner
 
-    document = compare_document(comparison, traded, cost)
-    write_json(asked.out / "results.json", document, indent=None)
     for name, figure in figures(comparison, traded, cost).items():
         drawn.save_figure(figure, asked.out / name)
     report = drawn.Report(
@@ -359,14 +417,20 @@ def figures(
 
 def facts(asked: CompareRequest, optimum: float) -> dict[str, str]:
     """What the reader of the report must know, by heading."""
+    from evenhand.environments import Replay
     from evenhand.simulation.named import POPULATIONS
 
     play = asked.play
     rate = RATES[play.rate].name
     options = f" ({', '.join(play.env_options)})"
+    population = f"{play.environment}{options if play.env_options else ''}. "
+    if isinstance(asked.world, Replay):
+        population = f"the table {asked.world.name}: {len(asked.world):,} people, drawn with "
+        population += "replacement, so that its own rates are the truth."
+    else:
+        population += POPULATIONS[play.environment].text
     return {
-        "Population": f"{play.environment}{options if play.env_options else ''}. "
-        f"{POPULATIONS[play.environment].text}",
+        "Population": population,
         "Protocol": f"{play.rounds:,} people arrive one after another. The label of a rejected "
         "person is never shown to the learner.",
         "Guarantee": f"gap in {rate} of at most \u03b3\u2032 = {play.limit:g} in every round, "

@@ -40,15 +40,22 @@ def list_tables(document: str | Path | None) -> None:
     """All tables that are known by name."""
     from evenhand.tables import TABLES
 
-    said = ("name", "title", "decision", "good", "groups", "cached")
-    known = [{key: getattr(entry, key) for key in said} for entry in TABLES.values()]
+    said = ("name", "title", "decision", "good", "groups", "rows", "columns", "licence", "cached")
+    known = [
+        {key: getattr(entry, key) for key in said}
+        | {"files": [vars(source) for source in entry.files]}
+        for entry in TABLES.values()
+    ]
     if emit(document, {"tables": known}):
         return
 
-    table = grid("name", "~what", "~decision", "~good outcome", "~groups", "~here")
+    table = grid("name", "~what", "people", "~decision", "~good outcome", "~groups", "~here")
     for entry in TABLES.values():
         here = "yes" if entry.cached else "evenhand data get " + entry.name
-        table.add_row(entry.name, entry.title, entry.decision, entry.good, entry.groups, here)
+        people = "" if entry.rows is None else f"{entry.rows:,}"
+        table.add_row(
+            entry.name, entry.title, people, entry.decision, entry.good, entry.groups, here
+        )
     console().print(table)
 
 
@@ -94,6 +101,7 @@ def show(name: str, by: str | None, columns: ColumnOptions, document: str | Path
         "people": len(table),
         "columns": list(table.names),
         "groups": [vars(one) for one in table.figures],
+        "missing": {} if table.gaps is None else dict(table.gaps.per_column),
         "notes": [str(note) for note in table.notes],
         "warnings": [vars(one) for one in warnings],
         "about": [*known.facts, *known.remarks],
@@ -145,6 +153,8 @@ def about(
             facts.append(f"Licence: {described.licence}")
         if described.caveat:
             remarks.append(f"Caveat: {described.caveat}")
+    if table.gaps is not None and table.gaps.per_column:
+        facts.append(f"Missing values: {table.gaps.describe()}.")
     facts += [
         f"Group {figures.group}: {figures.people:,} people ({figures.share:.1%}), "
         f"{figures.good_rate:.1%} with the good outcome."

@@ -211,7 +211,13 @@ def show_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
     """The same lender, but the label of a rejected loan is never seen: compare, print the table,
     write the report; its path, or None where no figure can be drawn.
     """
-    from evenhand.cli.compare import CompareRequest, run, show_comparison, write
+    from evenhand.cli.compare import (
+        CompareRequest,
+        compare_document,
+        run,
+        show_comparison,
+        write_report,
+    )
     from evenhand.cli.simulate import Play
     from evenhand.report.pages import findings
 
@@ -227,8 +233,10 @@ def show_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
         f"lender with two regions, {seeds} times each. The guarantee: no policy that is ever used "
         f"has a gap above {COMPARED_LIMIT:g}, with probability {1 - DELTA:g}.\n"
     )
+    play = Play(limit=COMPARED_LIMIT, regret_gap=COMPARED_LIMIT, delta=DELTA)
     asked = CompareRequest(
-        play=Play(limit=COMPARED_LIMIT, regret_gap=COMPARED_LIMIT, delta=DELTA),
+        play=play,
+        world=play.world(),
         learners=LEARNERS,
         seeds=seeds,
         first_seed=0,
@@ -240,8 +248,9 @@ def show_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
     show_comparison(out, comparison)
     out.print()
     show.show_lines(out, [f"  - {line}" for line in findings(comparison, "false positive rate")])
+    show.write_json(folder / "results.json", compare_document(comparison, None, None), indent=None)
     try:
-        write(asked, comparison, None)
+        write_report(asked, comparison, None)
     except EvenhandError as error:
         out.print(f"No report: {error}", markup=False)
         return None

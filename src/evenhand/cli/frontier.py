@@ -32,9 +32,10 @@ from evenhand.cli.show import (
     per_person,
     progress,
     show_task,
+    without_a_limit,
 )
 from evenhand.contracts import Hypothesis, Json, Policy
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, install_hint
 from evenhand.faircsc.oracle import require_limit
 from evenhand.policies import Mixture
 from evenhand.tables import number
@@ -66,8 +67,8 @@ LONG = 220
 @click.option(
     "--out",
     type=PICTURE_FILE,
-    default="frontier.png",
-    help="The picture: .png, .svg or .pdf.",
+    help="The picture: .png, .svg or .pdf.  [default: frontier.png; no picture where matplotlib is "
+    "not installed]",
 )
 @click.option(
     "--table", metavar="TABLE.CSV", type=CSV_FILE, help="Save the figures behind it as CSV."
@@ -84,7 +85,7 @@ def command(
     price_false_reject: str,
     group_use: str,
     limits: str,
-    out: Path,
+    out: Path | None,
     table: Path | None,
     document: str | Path | None,
 ) -> None:
@@ -98,9 +99,12 @@ def command(
       evenhand frontier loans.csv --label repaid --good yes --group sex \\
           --rate fpr --limit 0.05 --limits 0:0.3:31 --out frontier.png --table frontier.csv
     """
-    from evenhand.report.drawing import require
+    from evenhand.report.drawing import installed, require
 
-    require("matplotlib")  # before the work, not after
+    if out is not None:
+        require("matplotlib")  # who asks for a picture is told before the work, not after
+    elif installed("matplotlib"):
+        out = Path("frontier.png")
     tried = parse_limits(limits, limit)
     task = table_problem(
         data,
@@ -114,7 +118,8 @@ def command(
         group_use=group_use,
     )
     traced = trace(task, tried)
-    draw(task, traced, out)
+    if out is not None:
+        draw(task, traced, out)
     if table is not None:
         save_table(task, traced, table)
     if emit(document, frontier_document(task, traced, out, table)):
@@ -123,7 +128,8 @@ def command(
     show_task(screen, task)
     show_frontier(screen, task, traced)
     screen.print(f"\n{IN_SAMPLE}")
-    click.echo(f"\nPicture: {out}" + (f"\nTable: {table}" if table else ""))
+    picture = f"Picture: {out}" if out else f"No picture: {install_hint('plots')}."
+    click.echo(f"\n{picture}" + (f"\nTable: {table}" if table else ""))
 
 
 def parse_limits(text: str, limit: float) -> FloatArray:
@@ -174,6 +180,11 @@ def trace(task: TableProblem, grid: FloatArray) -> "Frontier":
         )
 
 
+def prices_of_fairness(task: TableProblem, traced: "Frontier") -> FloatArray:
+    """What each limit costs in total beyond the cheapest rule without one; never below 0."""
+    return np.maximum(traced.costs - without_a_limit(task).cost, 0.0)
+
+
 def draw(task: TableProblem, traced: "Frontier", path: Path) -> None:
     """Write the picture."""
     from evenhand.report import draw_region, save_figure
@@ -193,11 +204,11 @@ def draw(task: TableProblem, traced: "Frontier", path: Path) -> None:
 
 
 def frontier_document(
-    task: TableProblem, traced: "Frontier", out: Path, table: Path | None
+    task: TableProblem, traced: "Frontier", out: Path | None, table: Path | None
 ) -> Json:
     """The figures behind the picture."""
     sample = task.sample
-    prices = traced.price_of_fairness
+    prices = prices_of_fairness(task, traced)
     return {
         "table": {"file": task.source, "people": len(sample), "dropped": task.dropped},
         "label": {"column": task.label, "good": task.good, "share": (sample.label == 1).mean()},
@@ -209,7 +220,7 @@ def frontier_document(
             {
                 "limit": float(limit),
                 "cost_per_person": per_person(task, solution.cost),
-                "price_of_fairness": per_person(task, max(0.0, float(price))),
+                "price_of_fairness": per_person(task, float(price)),
                 "gap": float(solution.gaps[0]),
                 "weights": list(solution.policy.weights),
                 "in_words": solution.policy.describe(task.table.names).splitlines(),
@@ -225,7 +236,7 @@ def frontier_document(
 def save_table(task: TableProblem, traced: "Frontier", path: Path) -> None:
     """One line per limit."""
     name = cost_name(task).replace(" ", "_")
-    prices = traced.price_of_fairness
+    prices = prices_of_fairness(task, traced)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(
@@ -299,6 +310,7 @@ def show_frontier(out: "Console", task: TableProblem, frontier: "Frontier") -> N
     rules = RuleBook(task.table.names)
     cost = cost_name(task).replace(" ", "\n", 1)
     table = grid(">limit", f">{cost}", ">price of\nfairness", ">gap", "~mixture")
+    prices = prices_of_fairness(task, frontier)
     changes = np.flatnonzero(np.abs(np.diff(frontier.costs)) > 1e-12 * np.abs(frontier.costs).max())
     last = int(changes[-1]) + 1 if len(changes) else 0
     for i in range(last + 1):
@@ -308,7 +320,7 @@ def show_frontier(out: "Console", task: TableProblem, frontier: "Frontier") -> N
         table.add_row(
             f"{limit:.4g}{more}",
             money(task, solution.cost),
-            money(task, max(0.0, float(frontier.price_of_fairness[i]))),
+            money(task, float(prices[i])),
             f"{round(float(solution.gaps[0]), 3) + 0.0:+.3f}",
             rules.mixture(solution.policy),
             style="bold" if abs(limit - task.limit) <= HOLDS else None,

@@ -366,8 +366,8 @@ def pair_table(rate: "RateMeasure") -> "Table":
             if ends is None:
                 continue
             plus = "+" if sign == " - " else ""
-            low, high = (f"{end:{plus}.3f}" if end < inf else "infinity" for end in ends)
-            shown = "not determined" if value is None else f"{value:{plus}.3f}"
+            low, high = (f"{end:{plus}z.3f}" if end < inf else "infinity" for end in ends)
+            shown = "not determined" if value is None else f"{value:{plus}z.3f}"
             who = f"{pair.group}{sign}{pair.reference}"
             table.add_row(who, shown.replace("-0.000", "+0.000"), f"[{low}, {high}]")
     return table

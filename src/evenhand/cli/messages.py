@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.errors import EvenhandError, InvalidInput
+from evenhand.errors import EvenhandError, InvalidInput, SeveralErrors
 
 if TYPE_CHECKING:
     from evenhand.tables import DataWarning, Note
@@ -54,6 +54,10 @@ def error_text(error: EvenhandError, known: Collection[str] = ()) -> str:
 
     known: the options of the command that was called; no others are shown.
     """
+    if isinstance(error, SeveralErrors):
+        parts = (error_text(one, known) for one in error.errors)
+        numbered = [f"{place}. {part}" for place, part in enumerate(parts, 1)]
+        return "\n".join([error.message, *numbered])
     lines = [error.sentence]
     if error.hint is not None:
         lines.append(f"Hint: {error.hint}")

@@ -21,7 +21,7 @@ import click
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import RATES
+from evenhand.fairness.rates import RATES, rate_names
 from evenhand.hypotheses import CLASSES
 from evenhand.tables.column import DATES
 
@@ -88,7 +88,19 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic since cli
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-RATE_NAME = RegistryName(RATES, "[fpr|fnr|selection]")
+class RateName(RegistryName):
+    """A rate by its name here, or by another that the field has for it: tpr, demographic_parity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name here; a name for two rates is refused, since each is an option of its own."""
+        names = rate_names(str(value))
+        if len(names) > 1:
+            both = " ".join(f"--rate {name}" for name in names)
+            self.fail(f"{value} is several rates: {both}.", param, ctx)
+        return super().convert(names[0], param, ctx)
+
+
+RATE_NAME = RateName(RATES, "[fpr|fnr|selection]")
 CLASS_NAME = RegistryName(CLASSES, "[stumps|thresholds|linear|tree|logistic|lightgbm]")
 JSON_FILE = OutputFile(".json")
 CSV_FILE = OutputFile(".csv")
@@ -249,6 +261,7 @@ class ColumnOptions:
     leave_out: tuple[str, ...] | None = None
     id: str | None = None
     encode: bool = False
+    fill_missing: tuple[str, ...] | None = None
     drop_missing: bool = False
     drop_unlabelled: bool = False
     fewest: int | None = None
@@ -266,6 +279,7 @@ class ColumnOptions:
             "leave_out": self.leave_out or None,
             "id": self.id,
             "encode": self.encode or None,
+            "fill_missing": self.fill_missing or None,
             "drop_missing": self.drop_missing or None,
             "unlabelled": "drop" if self.drop_unlabelled else None,
             "fewest": self.fewest,
@@ -282,8 +296,9 @@ def column_options(command: Function) -> Function:
     @click.option("--label", metavar="COL", help="Column with the outcome (was the loan repaid?).")
     @click.option(
         "--good",
-        metavar="VALUE",
-        help="The value of the label that is the good outcome. Default: 1 of 0/1 or -1/1.",
+        metavar="A,B",
+        help="The value of the label that is the good outcome, or several. Default: 1 of 0/1 or "
+        "-1/1.",
     )
     @click.option(
         "--bad",
@@ -315,6 +330,13 @@ def column_options(command: Function) -> Function:
     )
     @click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value.")
     @click.option(
+        "--fill-missing",
+        metavar="A,B|all",
+        type=COMMA_LIST,
+        help="Fill in what these columns lack: the median of numbers, with a 0/1 column that marks "
+        "where; for texts, and for the group, a value of its own.",
+    )
+    @click.option(
         "--drop-missing",
         is_flag=True,
         help="Leave out rows with a missing value in a column that is used.",
@@ -343,6 +365,7 @@ def column_options(command: Function) -> Function:
         leave_out: tuple[str, ...] | None,
         id: str | None,
         encode: bool,
+        fill_missing: tuple[str, ...] | None,
         drop_missing: bool,
         drop_unlabelled: bool,
         fewest: int | None,
@@ -359,6 +382,7 @@ def column_options(command: Function) -> Function:
             leave_out=leave_out,
             id=id,
             encode=encode,
+            fill_missing=fill_missing,
             drop_missing=drop_missing,
             drop_unlabelled=drop_unlabelled,
             fewest=fewest,

@@ -11,7 +11,7 @@ from evenhand.cli.options import ColumnOptions
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, Rate
-from evenhand.hypotheses import CLASSES, ScoreThresholds
+from evenhand.hypotheses import CLASSES, Estimator, Linear, PerGroupCuts, ScoreThresholds
 from evenhand.tables import (
     TABLES,
     DataWarning,
@@ -101,12 +101,16 @@ def table_problem(
         value = _number(price)
         costs[name] = frame.frame.finite(price)[kept] if value is None else value
     sample = table.sample
-    per_group = kind == "thresholds" and group_use == "decide"
+    hypotheses = CLASSES[kind]()
+    if group_use == "decide" and kind == "thresholds":
+        hypotheses = ScoreThresholds(per_group=True)
+    elif group_use == "decide" and isinstance(hypotheses, Linear | Estimator):
+        hypotheses = PerGroupCuts(hypotheses)
     return TableProblem(
         source=Path(data).name,
         problem=Prices(**costs).problem(sample.features, sample.group, sample.label),
         sample=sample,
-        hypotheses=ScoreThresholds(per_group=True) if per_group else CLASSES[kind](),
+        hypotheses=hypotheses,
         kind=kind,
         rates=tuple(RATES[name] for name in dict.fromkeys(rates)),
         limit=limit,

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
 from evenhand.cli import show
 from evenhand.cli.certify import certify_options, named_ceilings, present_certified
@@ -191,7 +190,9 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
     table = task.table
     lower = solution.lower_bound
     rates = show.measured_rates(task, solution)
-    costs = [show.per_person(task, cost) for cost in show.costs_of(task, solution).values()]
+    baseline = show.without_a_limit(task)
+    totals = show.costs_of(task, solution, baseline)
+    costs = [show.per_person(task, cost) for cost in totals.values()]
     names = ("policy", "without_limit", "accept_all", "reject_all")
     return {
         "evenhand": __version__,
@@ -219,7 +220,7 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
         "table": {"file": task.source, "people": len(task.sample)},
         **({} if task.missing is None else {"missing": list(task.missing)}),
         "costs_per_person": dict(zip(names, costs, strict=True)),
-        "gap_without_limit": float(np.abs(solution.unlimited_gaps).max()),
+        "gap_without_limit": baseline.gap,
         "notes": [str(note) for note in table.notes],
         "warnings": [vars(one) for one in task.warnings],
         "note": show.IN_SAMPLE,

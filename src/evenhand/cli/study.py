@@ -198,7 +198,7 @@ def study_document(finished: "Study", folder: Path) -> Json:
                 "limit": comparison.limit,
                 "learner": row.name,
                 "certified": row.guaranteed,
-                "error": row.cost,
+                "cost": row.cost,
                 "regret_over_constant": row.regret_over_constant,
                 "worst_gap": row.worst_gap,
                 "runs": row.runs,
@@ -220,7 +220,7 @@ def show_study(finished: "Study") -> None:
     from evenhand.report.pages import percent
 
     numbers = (
-        ">error",
+        ">cost per\nperson",
         ">regret /\nconstant's",
         ">worst\ngap",
         ">rounds\nabove",

@@ -122,8 +122,8 @@ class Estimate:
 
     def describe(self, sign: str = "") -> str:
         """The estimate and its interval in one line; "+" as `sign` shows the sign always."""
-        shown = "unknown" if self.value is None else f"{self.value:{sign}.3f}"
-        return f"{shown} [{self.lower:{sign}.3f}, {self.upper:{sign}.3f}]"
+        shown = "unknown" if self.value is None else f"{self.value:{sign}z.3f}"
+        return f"{shown} [{self.lower:{sign}z.3f}, {self.upper:{sign}z.3f}]"
 
 
 @dataclass(frozen=True)
@@ -391,8 +391,8 @@ class Evaluation:
                 )
             case "above":
                 shown = "; ".join(
-                    f"{gap.name} lies between {gap.estimate.lower:+.3f} and "
-                    f"{gap.estimate.upper:+.3f}"
+                    f"{gap.name} lies between {gap.estimate.lower:+z.3f} and "
+                    f"{gap.estimate.upper:+z.3f}"
                     for gap in self.gaps
                     if gap.stands(self.limit) == "above"
                 )

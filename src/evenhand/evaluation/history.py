@@ -323,8 +323,8 @@ class HistoryBounds(Shown):
         """
         lines = [self.sentence, ""]
         lines += [
-            f"  Gamma {_factor(gap.gamma):>4}  gap {gap.name}: {gap.lower:+.3f} to "
-            f"{gap.upper:+.3f} ({gap.finding(self.limit).status})"
+            f"  Gamma {_factor(gap.gamma):>4}  gap {gap.name}: {gap.lower:+z.3f} to "
+            f"{gap.upper:+z.3f} ({gap.finding(self.limit).status})"
             for gap in self.gaps
         ]
         lines += ["", f"Cost per person: {self.cost.lower:.4f} to {self.cost.upper:.4f}."]

@@ -338,9 +338,11 @@ class Measurement(Shown, Brief):
             title += f" by {rate.grouping}" if rate.grouping else ""
             for pair in rate.pairs:
                 if pair.difference_interval is not None:
-                    value = "" if pair.difference is None else f" {pair.difference:+.3f},"
+                    value = "" if pair.difference is None else f" {pair.difference:+z.3f},"
                     low, high = pair.difference_interval
-                    lines.append(f"{title}: {pair.name}{value} between {low:+.3f} and {high:+.3f}")
+                    lines.append(
+                        f"{title}: {pair.name}{value} between {low:+z.3f} and {high:+z.3f}"
+                    )
                 if pair.ratio_interval is not None:
                     value = "" if pair.ratio is None else f" {pair.ratio:.3f},"
                     low, high = pair.ratio_interval

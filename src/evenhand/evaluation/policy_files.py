@@ -89,7 +89,7 @@ class PolicyFile:
             raise InvalidInput(f"{where} is no policy file: it has no {absent[0]!r}.", hint=HINT)
         names = document["columns"]
         recipe = recipe_from_json(document)
-        width = sum(1 if one.notation else len(one.categories) for one in recipe)
+        width = sum(len(one.names) for one in recipe)
         if width != len(names):
             raise InvalidInput(
                 f"{where}: the recipe makes {width} columns, and the policy has {len(names)}.",
@@ -104,8 +104,9 @@ class PolicyFile:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that the rules of the policy look at."""
-        return list(map(str, self.document.get("columns", ())))
+        """The columns that the rules of the policy look at, with the words for their values."""
+        named = {str(name): name for column in self.recipe for name in column.names}
+        return [named.get(str(name), str(name)) for name in self.document.get("columns", ())]
 
     def _said(self, part: str, key: str) -> str | None:
         value = self.document.get(part)

@@ -259,12 +259,13 @@ class Relatives:
     search.
 
     sums: (1 + K, cells), the cost and the gaps of accepting each cell alone; where the cells are
-    ordered, (1 + K, cells + 1): those of accepting all cells from each one on.
+    ordered, (1 + K, chains (length + 1)): those of accepting all cells of a chain from each one on.
     """
 
     ordered: bool
     hypothesis: Callable[[BoolArray], Hypothesis]
     sums: FloatArray
+    chains: int = 1
 
     @classmethod
     def of(cls, partition: Partition, cost: FloatArray, gaps: FloatArray) -> "Relatives":
@@ -273,16 +274,21 @@ class Relatives:
             [np.bincount(partition.cell, row, partition.cells) for row in (cost, *gaps)]
         )
         if partition.ordered:
-            from_each_on = sums[:, ::-1].cumsum(axis=1)[:, ::-1]
-            sums = np.concatenate([from_each_on, np.zeros((len(sums), 1))], axis=1)
-        return cls(partition.ordered, partition.hypothesis, sums.astype(np.float64, copy=False))
+            chain = sums.reshape(len(sums), partition.chains, -1)
+            from_each_on = chain[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]
+            none = np.zeros((len(sums), partition.chains, 1))
+            sums = np.concatenate([from_each_on, none], axis=2).reshape(len(sums), -1)
+        exact = sums.astype(np.float64, copy=False)
+        return cls(partition.ordered, partition.hypothesis, exact, partition.chains)
 
     def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> RuleColumn:
         value = cost_weight * self.sums[0] + multipliers @ self.sums[1:]
         if self.ordered:
-            first = int(np.argmax(value <= value.min() + TIE))
-            accept = np.arange(len(value) - 1) >= first
-            total = self.sums[:, first]
+            # Costs and gaps are sums over people, so each chain is cut by itself.
+            chain = value.reshape(self.chains, -1)
+            first = np.argmax(chain <= chain.min(axis=1, keepdims=True) + TIE, axis=1)
+            accept = (np.arange(chain.shape[1] - 1) >= first[:, np.newaxis]).ravel()
+            total = self.sums[:, np.arange(self.chains) * chain.shape[1] + first].sum(axis=1)
         else:
             accept = value < -TIE
             total = self.sums[:, accept].sum(axis=1)

@@ -10,12 +10,12 @@ denominator,
     selection rate_j: offset 0, w_ji = +1[a_i = j] / n_j
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 from reprlib import repr as short
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -117,6 +117,43 @@ RATES: Registry[Rate] = Registry(
 )
 """Rates by name."""
 
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    # Shares of good outcomes: TPR = 1 - FNR and TNR = 1 - FPR, so their gaps are the same.
+    "tpr": ("fnr",),
+    "true-positive-rate": ("fnr",),
+    "true-positive-rate-parity": ("fnr",),
+    "equal-opportunity": ("fnr",),
+    "false-negative-rate": ("fnr",),
+    "false-negative-rate-parity": ("fnr",),
+    "tnr": ("fpr",),
+    "true-negative-rate": ("fpr",),
+    "true-negative-rate-parity": ("fpr",),
+    "false-positive-rate": ("fpr",),
+    "false-positive-rate-parity": ("fpr",),
+    "predictive-equality": ("fpr",),
+    "selection-rate": ("selection",),
+    "demographic-parity": ("selection",),
+    "statistical-parity": ("selection",),
+    "equalised-odds": ("fpr", "fnr"),
+    "equalized-odds": ("fpr", "fnr"),
+}
+"""What the field calls the rates whose gaps are limited; "_" and blanks count as "-"."""
+
+
+def rate_names(name: str) -> tuple[str, ...]:
+    """The registered rates behind a name of the field; a name that is none is itself.
+
+    Examples
+    --------
+    >>> rate_names("demographic_parity"), rate_names("Equalized Odds"), rate_names("fpr")
+    (('selection',), ('fpr', 'fnr'), ('fpr',))
+    """
+    if name in RATES:
+        return (name,)
+    plain = name.strip().lower().replace("_", "-").replace(" ", "-")
+    return OTHER_NAMES.get(plain, (plain if plain in RATES else name,))
+
+
 RateLike = str | Rate | Sequence[str | Rate]
 """A rate, its name, or several of them."""
 
@@ -127,7 +164,8 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
     Parameters
     ----------
     rate : str, Rate or sequence of them
-        A rate, its name, or several; "equalised-odds" means "fpr" and "fnr".
+        A rate, its name, or several; the names of the field are understood: "tpr",
+        "demographic_parity", and "equalized_odds", which means "fpr" and "fnr".
 
     Returns
     -------
@@ -144,15 +182,16 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
     >>> [one.symbol for one in as_rates(["fpr", SelectionRate()])]
     ['FPR', 'SR']
     """
-    if isinstance(rate, str):
-        rate = ("fpr", "fnr") if rate == "equalised-odds" else (rate,)
-    asked = tuple(rate) if isinstance(rate, list | tuple) else (rate,)
+    asked: list[Any] = []
+    for one in rate if isinstance(rate, list | tuple) else (rate,):
+        asked += rate_names(one) if isinstance(one, str) else (one,)
     rates = tuple(RATES[one] if isinstance(one, str) else one for one in asked)
     for one in rates:
         if isinstance(one, type) or not isinstance(one, Rate):  # a class has all that a rate has
             raise InvalidInput(
                 f"rate is {short(rate)}; it is a rate, the name of one, or a list of them.",
-                hint=f"use evenhand.FalsePositiveRate(), or a name: {', '.join(RATES)}.",
+                hint=f"use evenhand.FalsePositiveRate(), or a name: {', '.join(RATES)}, "
+                "equalised-odds.",
                 argument="rate",
             )
     if not rates:

@@ -5,6 +5,7 @@ from evenhand.hypotheses.estimator import Estimator, Fitted, Tree
 from evenhand.hypotheses.finite import Called, FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
 from evenhand.hypotheses.named import CLASSES
+from evenhand.hypotheses.per_group import PerGroupCuts
 from evenhand.hypotheses.serialise import (
     class_from_json,
     class_to_json,
@@ -26,6 +27,7 @@ __all__ = [
     "Linear",
     "LinearRule",
     "PerGroup",
+    "PerGroupCuts",
     "ScoreThresholds",
     "Stumps",
     "TableRow",

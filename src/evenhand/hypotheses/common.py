@@ -8,7 +8,7 @@ import numpy as np
 
 from evenhand.contracts import Hypothesis
 from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.words import FloatArray, GroupArray, as_group, as_numbers
+from evenhand.words import ColumnName, FloatArray, GroupArray, as_group, as_numbers
 
 TIE = 1e-13
 """Totals that differ by less than TIE * sum|cost| are equal: rounding must not decide between
@@ -73,6 +73,16 @@ def require_group(group: GroupArray | None, rows: int, what: str) -> GroupArray:
 def column_name(column: int, names: Sequence[str] | None) -> str:
     """The column's name, "x3" where it has none."""
     return names[column] if names is not None and column < len(names) else f"x{column}"
+
+
+def comparison(column: int, names: Sequence[str] | None, sign: str, value: str) -> str:
+    """ "income >= 30", or the words that the name of the column has for it.
+
+    value: the number as it is printed; numbers that look alike are described alike.
+    """
+    name = column_name(column, names)
+    words = name.compared(sign, float(value)) if isinstance(name, ColumnName) else None
+    return f"{name} {sign} {value}" if words is None else words
 
 
 def first_minimum(totals: FloatArray, acceptance_cost: FloatArray) -> int:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evenhand.computing import one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition, RowOracle
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, UnsuitableEstimator
-from evenhand.hypotheses.common import column_name, require_columns
+from evenhand.hypotheses.common import comparison, require_columns
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
 from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
 from evenhand.hypotheses.models import StoredModel, load_model, store_model
@@ -28,6 +28,8 @@ from evenhand.schema import Schema
 from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
 
+SAME_SCORE = 1e-9
+"""Scores that differ by less, in proportion to the largest, are equal."""
 MOST_PATHS = 6
 """Maximum number of accepting paths shown in a description."""
 
@@ -109,10 +111,11 @@ class Tree(Hypothesis, Brief):
         if self.column[node] < 0:
             yield from [path] if self.accept[node] else []
             return
-        name = column_name(self.column[node], names)
         value = f"{self.value[node]:.6g}"
-        yield from self._accepting_paths(self.left[node], (*path, f"{name} <= {value}"), names)
-        yield from self._accepting_paths(self.right[node], (*path, f"{name} > {value}"), names)
+        left = comparison(self.column[node], names, "<=", value)
+        right = comparison(self.column[node], names, ">", value)
+        yield from self._accepting_paths(self.left[node], (*path, left), names)
+        yield from self._accepting_paths(self.right[node], (*path, right), names)
 
     def to_json(self) -> Json:
         parts = ("column", "value", "left", "right", "accept")
@@ -125,7 +128,7 @@ class Tree(Hypothesis, Brief):
 
 @dataclass(frozen=True, eq=False)
 class Fitted(Hypothesis):
-    """A fitted model of any kind: accept iff it predicts 1.
+    """A fitted model of any kind: accept iff it predicts 1, or iff its score reaches a threshold.
 
     Parameters
     ----------
@@ -135,10 +138,13 @@ class Fitted(Hypothesis):
         How many columns the rows have.
     schema : Schema, optional
         What the rows stand for; the model is then shown frames of pandas with these columns.
+    threshold : float, optional
+        Accept iff the score is at least this: the probability of success that the model predicts,
+        or its decision function where it has none. None follows what it predicts.
 
     Notes
     -----
-    Two of them are equal if their models are, byte for byte.
+    Two of them are equal if their models are, byte for byte, and their thresholds.
 
     Examples
     --------
@@ -152,6 +158,7 @@ class Fitted(Hypothesis):
     model: Any
     columns: int
     schema: Schema | None = None
+    threshold: float | None = None
 
     @cached_property
     def columns_used(self) -> tuple[int, ...]:
@@ -162,11 +169,40 @@ class Fitted(Hypothesis):
         require_columns(features, self.columns, type(self.model).__name__)
         if len(features) == 0:
             return np.zeros(0, bool)
+        if self.threshold is not None:
+            score = self._asked(features, self._scored)
+            return np.asarray(score >= self.threshold, dtype=bool)
+        return np.asarray(self._asked(features, self.model.predict) == 1, dtype=bool)
+
+    def score(self, features: FloatArray) -> FloatArray | None:
+        """What a threshold is compared with; None if the model has no score.
+
+        Parameters
+        ----------
+        features : array of shape (rows, columns)
+            The rows.
+
+        Returns
+        -------
+        array of float or None
+            One number per row.
+        """
+        if not (hasattr(self.model, "predict_proba") or hasattr(self.model, "decision_function")):
+            return None
+        return self._asked(features, self._scored)
+
+    def _scored(self, rows: Any) -> Any:
+        if hasattr(self.model, "predict_proba"):
+            return np.asarray(self.model.predict_proba(rows))[:, 1]
+        return self.model.decision_function(rows)
+
+    def _asked(self, features: FloatArray, answer: Callable[[Any], Any]) -> NDArray[Any]:
+        """What the model answers about rows, which it is shown as it was fitted to them."""
         if self.schema is None:
-            return np.asarray(self.model.predict(features) == 1, dtype=bool)
+            return np.asarray(answer(features))
         frame = self.schema.frame(features)
         try:
-            return np.asarray(np.asarray(self.model.predict(frame)) == 1, dtype=bool)
+            return np.asarray(answer(frame))
         except EvenhandError:
             raise
         except Exception as error:  # whatever the steps of a pipeline raise
@@ -180,7 +216,8 @@ class Fitted(Hypothesis):
     def __eq__(self, other: object) -> bool:
         if self is other or not isinstance(other, Fitted):
             return self is other or NotImplemented
-        if (self.columns, self.schema) != (other.columns, other.schema):
+        mine = (self.columns, self.schema, self.threshold)
+        if mine != (other.columns, other.schema, other.threshold):
             return False
         try:
             return self._stored.sha256 == other._stored.sha256
@@ -191,7 +228,11 @@ class Fitted(Hypothesis):
         return hash((Fitted, self.columns))
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        return f"accept if the fitted {type(self.model).__name__} predicts success"
+        name = type(self.model).__name__
+        if self.threshold is None:
+            return f"accept if the fitted {name} predicts success"
+        score = "probability" if hasattr(self.model, "predict_proba") else "score"
+        return f"accept if the {score} of the fitted {name} is at least {self.threshold:.6g}"
 
     def to_json(self) -> Json:
         """Write the model as a skops archive in base64, beside its hash.
@@ -201,8 +242,10 @@ class Fitted(Hypothesis):
         NotSerialisable
             If skops cannot write the model.
         """
-        named = {} if self.schema is None else {"schema": self.schema.to_json()}
+        named: Json = {} if self.schema is None else {"schema": self.schema.to_json()}
         model = self._stored.to_json()
+        if self.threshold is not None:
+            named["threshold"] = self.threshold
         return {"kind": "fitted", "columns": self.columns, "model": model, **named}
 
     @cached_property
@@ -225,7 +268,7 @@ class Fitted(Hypothesis):
         """
         stored = StoredModel.from_json(data["model"])
         schema = None if data.get("schema") is None else Schema.from_json(data["schema"])
-        rule = cls(load_model(stored), data["columns"], schema)
+        rule = cls(load_model(stored), data["columns"], schema, data.get("threshold"))
         rule.__dict__["_stored"] = stored
         return rule
 
@@ -398,6 +441,36 @@ class _BoundEstimator:
             )
         return cells(model, self)
 
+    def cut_offs(self, acceptance_cost: FloatArray) -> Partition | None:
+        """The values of the model's score, as cells: for models whose rules are no cut-offs
+        themselves. None if it has neither predict_proba nor decision_function.
+
+        Scores that differ by rounding alone fall into one cell, and a cut-off lies between two
+        cells: it parts the same people wherever a row stands among others.
+        """
+        model = self._fitted(acceptance_cost)
+        if isinstance(model, Constant):
+            one_cell = np.zeros(len(self.rows), np.int64)
+            return Partition(
+                one_cell, 1, True, lambda accept: ACCEPT_ALL if accept[0] else REJECT_ALL
+            )
+        fitted = Fitted(model, self.rows.shape[1], self.schema, -np.inf)
+        score = fitted.score(self.rows)
+        if score is None:
+            return None
+        values, place = np.unique(score, return_inverse=True)
+        wide = np.diff(values) > SAME_SCORE * max(1.0, float(np.abs(values).max()))
+        cell = np.concatenate([[0], np.cumsum(wide)])[place.reshape(-1)]
+        middles = (values[1:] + values[:-1])[wide] / 2
+
+        def rule(accept: BoolArray) -> Hypothesis:
+            first = len(accept) - int(np.count_nonzero(accept))
+            if first in (0, len(accept)):
+                return ACCEPT_ALL if first == 0 else REJECT_ALL
+            return replace(fitted, threshold=float(middles[first - 1]))
+
+        return Partition(cell, len(middles) + 1, True, rule)
+
     def _fitted(self, acceptance_cost: FloatArray) -> Any:
         """The fitted model; a constant where all costs have one sign."""
         cost = as_numbers(acceptance_cost, len(self.rows), "acceptance_cost")
@@ -408,13 +481,16 @@ class _BoundEstimator:
         accept = (cost[order] < 0).astype(np.int64)
         if accept.all() or not accept.any():
             return ACCEPT_ALL if accept.all() else REJECT_ALL
-        from sklearn.base import clone  # heavy: only for those who bring such a classifier
+        from sklearn import config_context  # heavy: only for those who bring such a classifier
+        from sklearn.base import clone
 
         model = clone(self.classifier)
         names = [name for name, value in model.get_params().items() if value is None]
         unset = [name for name in names if name.rsplit("__", 1)[-1] == "random_state"]
         model.set_params(**dict.fromkeys(unset, 0))
-        with one_blas_thread():
+        # Weights are handed over as a plain argument of `fit`: inside, nothing is to be routed,
+        # whatever the caller has set for the estimators around this one.
+        with one_blas_thread(), config_context(enable_metadata_routing=False):
             if self.schema is None or (self._plain and _model_name(model) in _PLAIN_FORMS):
                 return model.fit(self.rows[order], accept, **{self.weight_name: weight})
             frame = self._frame.iloc[order].reset_index(drop=True)

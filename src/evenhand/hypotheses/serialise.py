@@ -16,6 +16,7 @@ from evenhand.hypotheses.estimator import Estimator, Fitted, Tree
 from evenhand.hypotheses.finite import FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
 from evenhand.hypotheses.models import StoredModel, load_model, store_model, trusting
+from evenhand.hypotheses.per_group import PerGroupCuts
 from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Stumps, Threshold
 from evenhand.policies.mixture import Mixture, models_inside
 from evenhand.registry import Registry
@@ -271,6 +272,7 @@ _CLASS_WRITERS: Mapping[type, Callable[[Any], Json]] = {
     },
     Linear: lambda made: {"kind": "linear", "penalty": made.penalty},
     Estimator: _write_estimator,
+    PerGroupCuts: lambda made: {"kind": "per-group-cuts", "rules": class_to_json(made.rules)},
 }
 
 _CLASSES: Mapping[str, Callable[[Json], HypothesisClass]] = {
@@ -282,4 +284,5 @@ _CLASSES: Mapping[str, Callable[[Json], HypothesisClass]] = {
     "thresholds": lambda data: ScoreThresholds(data["column"], data["per_group"]),
     "linear": lambda data: Linear(data["penalty"]),
     "estimator": _read_estimator,
+    "per-group-cuts": lambda data: PerGroupCuts(class_from_json(data["rules"])),
 }

@@ -29,7 +29,7 @@ from evenhand.contracts import (
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.common import (
     EnumeratedRows,
-    column_name,
+    comparison,
     first_minimum,
     require_columns,
     require_group,
@@ -143,7 +143,7 @@ class Threshold(Hypothesis):
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         sign = ">=" if self.at_least else "<"
-        return f"accept if {column_name(self.column, names)} {sign} {self.value:.10g}"
+        return f"accept if {comparison(self.column, names, sign, f'{self.value:.10g}')}"
 
     def to_json(self) -> Json:
         return {

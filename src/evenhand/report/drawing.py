@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,11 @@ PURPOSES = {
     "distributed": ("--dask", "dask"),
 }
 """What a package is needed for, and the extra that brings it."""
+
+
+def installed(*packages: str) -> bool:
+    """Whether all of the packages are there."""
+    return all(find_spec(package) is not None for package in packages)
 
 
 def require(*packages: str) -> None:

@@ -22,6 +22,7 @@ The cost of a guarantee, per person:
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -32,11 +33,14 @@ from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
-from evenhand.shown import Brief, plain, plain_fields
+from evenhand.shown import Brief, Cell, Shown, plain, plain_fields
 from evenhand.simulation.record import RunRecord, constant_costs
 from evenhand.simulation.run import Engine
 from evenhand.simulation.sweep import Local, Progress, RunTask, sweep
 from evenhand.words import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 EXPONENTS = (1 / 4, 1 / 3, 1 / 2)
 HORIZONS = 5
@@ -193,8 +197,8 @@ def _standard_error(values: Sequence[float | None]) -> float | None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Brief):
-    """Several learners on one population.
+class Comparison(Shown, Brief):
+    """Several learners on one population: `to_frame` has a row for each run, `plot` the regret.
 
     Parameters
     ----------
@@ -228,6 +232,8 @@ class Comparison(Brief):
     >>> again = Comparison.from_json(comparison.to_json())
     >>> again.summaries == comparison.summaries
     True
+    >>> comparison.to_frame()[["learner", "seed", "accepted_share"]].values.tolist()
+    [['accept-all', 0, 1.0]]
     """
 
     environment: Params
@@ -244,6 +250,42 @@ class Comparison(Brief):
     def summaries(self) -> tuple[Summary, ...]:
         """One row per learner."""
         return tuple(learner.summary(self.limit) for learner in self.learners)
+
+    def _headline(self) -> str:
+        name = self.environment.get("environment", "a population")
+        return (
+            f"{len(self.learners)} learners on {name}: {self.rounds:,} rounds, "
+            f"{len(self.seeds)} runs each, limit {self.limit:g}"
+        )
+
+    def _columns(self) -> dict[str, Sequence[Cell]]:
+        each = [(learner.name, run) for learner in self.learners for run in learner.runs]
+        return {
+            "learner": [name for name, _ in each],
+            "seed": [run.seed for _, run in each],
+            "regret": [float(run.regret[-1]) for _, run in each],
+            "regret_over_constant": [run.regret_over_constant for _, run in each],
+            "cost": [run.cost for _, run in each],
+            "worst_gap": [run.worst_gap for _, run in each],
+            "rounds_above": [run.share_above(self.limit) for _, run in each],
+            "certified": [run.guaranteed for _, run in each],
+            "accepted_share": [run.accepted_share for _, run in each],
+            "explored": [run.explored for _, run in each],
+            "oracle_calls": [run.oracle_calls for _, run in each],
+            "seconds": [run.seconds for _, run in each],
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        rounds = np.linspace(0, self.rounds, 101)[1:]
+        for learner in self.learners:
+            curves = learner.regret_curves(rounds)
+            (line,) = axes.plot(rounds, curves.mean(axis=0), linewidth=2, label=learner.name)
+            if len(curves) > 1:
+                band = (curves.min(axis=0), curves.max(axis=0))
+                axes.fill_between(rounds, *band, color=line.get_color(), alpha=0.15, linewidth=0)
+        axes.set_xlabel("round")
+        axes.set_ylabel(f"regret to the best policy with a gap of {self.regret_gap:g}")
+        axes.legend(frameon=False, fontsize="small")
 
     def to_json(self) -> Json:
         """Return the comparison as plain JSON.
@@ -290,7 +332,7 @@ def compare(
     delta: float,
     regret_gap: float,
     engine: Engine = "auto",
-    jobs: int = 1,
+    n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Comparison:
     """Run every learner with every seed on one population.
@@ -315,8 +357,8 @@ def compare(
         Regret is measured against the best policy with gaps of at most this.
     engine : {"auto", "events", "counts"}
         As for `simulate`.
-    jobs : int
-        How many processes do the work.
+    n_jobs : int
+        How many processes do the work; -1 uses all cores.
     progress : callable, optional
         Called with the number of runs that are finished.
 
@@ -328,7 +370,7 @@ def compare(
     Raises
     ------
     InvalidInput
-        If there is no learner or no seed, or `jobs` is below 1.
+        If there is no learner or no seed, or `n_jobs` is below 1.
 
     Examples
     --------
@@ -351,7 +393,7 @@ def compare(
         for learner in learners.values()
         for seed in seeds
     ]
-    runs = sweep(tasks, Local(jobs), progress=progress)
+    runs = sweep(tasks, Local(n_jobs), progress=progress)
     return Comparison(
         environment=dict(environment.params),
         rounds=rounds,
@@ -394,8 +436,9 @@ def upper_limit(events: int, trials: int, confidence: float = 0.95) -> float:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tradeoff(Brief):
-    """What longer explorations bought and cost: means over seeds.
+class Tradeoff(Shown, Brief):
+    """What longer explorations bought and cost: means over seeds. `to_frame` has a row for each
+    exponent and horizon, `plot` the excess gap by horizon.
 
     Parameters
     ----------
@@ -422,6 +465,36 @@ class Tradeoff(Brief):
     excess_gap: FloatArray
     cost: FloatArray
     explored: FloatArray
+
+    def _headline(self) -> str:
+        return (
+            f"What exploring T^(2 alpha) rounds buys: {len(self.exponents)} exponents, "
+            f"{len(self.horizons)} horizons, {len(self.seeds)} runs each"
+        )
+
+    def _columns(self) -> dict[str, Sequence[Cell]]:
+        each = [
+            (row, place)
+            for row in range(len(self.exponents))
+            for place in range(len(self.horizons))
+        ]
+        return {
+            "exponent": [self.exponents[row] for row, _ in each],
+            "horizon": [self.horizons[place] for _, place in each],
+            "excess_gap": [float(self.excess_gap[one]) for one in each],
+            "cost": [float(self.cost[one]) for one in each],
+            "explored": [float(self.explored[one]) for one in each],
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        for row, exponent in enumerate(self.exponents):
+            name = f"alpha = {exponent:.3g} (slope {self.slope(row, 'excess_gap'):+.2f})"
+            axes.plot(self.horizons, self.excess_gap[row], marker="o", linewidth=2, label=name)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("horizon T")
+        axes.set_ylabel("worst gap in the set beyond gamma")
+        axes.legend(frameon=False, fontsize="small")
 
     def slope(self, row: int, what: str) -> float:
         """Return the least-squares slope of log(what) against log T for one exponent.
@@ -509,7 +582,7 @@ def tradeoff(
     comparator_gap: float,
     delta: float,
     exponents: Sequence[float] = EXPONENTS,
-    jobs: int = 1,
+    n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Tradeoff:
     """Run the two-phase learner at each exponent and horizon.
@@ -532,8 +605,8 @@ def tradeoff(
         Probability that the learner ever exceeds the gap it guarantees.
     exponents : sequence of float
         The exponents alpha.
-    jobs : int
-        How many processes do the work.
+    n_jobs : int
+        How many processes do the work; -1 uses all cores.
     progress : callable, optional
         Called with the number of runs that are finished.
 
@@ -592,7 +665,7 @@ def tradeoff(
             tasks += [
                 RunTask(learner, environment, horizon, seed, 1.0, comparator_gap) for seed in seeds
             ]
-    runs = sweep(tasks, Local(jobs), progress=progress)
+    runs = sweep(tasks, Local(n_jobs), progress=progress)
     # one row per run; each column becomes (exponents, horizons), by means over the seeds
     measures = np.array([_gap_cost_explored(run) for run in runs])
     shape = (len(exponents), len(horizons), len(seeds))
@@ -688,7 +761,7 @@ def guarantee_cost(
     rounds: int,
     seeds: Sequence[int],
     *,
-    jobs: int = 1,
+    n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> GuaranteeCost:
     """Run certified learners with different limits, and measure what each limit costs.
@@ -703,8 +776,8 @@ def guarantee_cost(
         Rounds of each run.
     seeds : sequence of int
         One run per seed and limit, of at most three seeds.
-    jobs : int
-        How many processes do the work.
+    n_jobs : int
+        How many processes do the work; -1 uses all cores.
     progress : callable, optional
         Called with the number of runs that are finished.
 
@@ -733,7 +806,7 @@ def guarantee_cost(
         for learner in learners
         for seed in chosen
     ]
-    runs = sweep(tasks, Local(jobs), progress=progress)
+    runs = sweep(tasks, Local(n_jobs), progress=progress)
     costs = np.array([run.cost for run in runs]).reshape(len(limits), len(chosen))
     rates = learners[0].rates
     prices = learners[0].prices

@@ -12,6 +12,7 @@ member is and how unfair its worst one, each by one call of the fair oracle with
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,17 +32,26 @@ from evenhand.learners import (
     Uniform,
 )
 from evenhand.policies import Mixture
-from evenhand.shown import Brief, plain_fields
-from evenhand.simulation.run import Run, RunFigures, permitted_shares
+from evenhand.shown import Brief, Cell, Shown, plain_fields
+from evenhand.simulation.run import (
+    Run,
+    RunFigures,
+    draw_gaps,
+    epoch_columns,
+    permitted_shares,
+)
 from evenhand.words import BoolArray, FloatArray, IntArray, LabelledSample, Prices
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NO_GAIN = 1e-9
 """The better constant and the optimum are the same if their losses differ by no more than this."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RunRecord(RunFigures, Brief):
-    """A run as plain numbers, one entry per epoch.
+class RunRecord(RunFigures, Shown, Brief):
+    """A run as plain numbers, one entry per epoch; `to_frame` has a row for each of them.
 
     Parameters
     ----------
@@ -91,6 +101,19 @@ class RunRecord(RunFigures, Brief):
     regret_in_set: float | None = None
     worst_gap_in_set: float | None = None
     note: str = ""
+
+    def _headline(self) -> str:
+        return (
+            f"A run with seed {self.seed}: {int(self.rounds[-1]):,} rounds, regret "
+            f"{float(self.regret[-1]):,.1f}, largest true gap {self.worst_gap:.3f}"
+        )
+
+    def _columns(self) -> dict[str, Sequence[Cell]]:
+        shares = {"learned": self.learned.tolist(), "audit": self.audit.tolist()}
+        return {**epoch_columns(self), **shares}
+
+    def _draw(self, axes: "Axes") -> None:
+        draw_gaps(axes, self)
 
     @property
     def cost(self) -> float:

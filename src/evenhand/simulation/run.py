@@ -101,6 +101,29 @@ class RunFigures:
         return np.interp(rounds, np.r_[0, self.rounds], np.r_[0.0, self.regret])
 
 
+def epoch_columns(run: RunFigures) -> dict[str, Sequence[Cell]]:
+    """The figures of a run as columns, one row per epoch."""
+    return {
+        "round": run.rounds.tolist(),
+        "phase": run.phases,
+        "gap": run.gaps.tolist(),
+        "loss": run.losses.tolist(),
+        "regret": run.regret.tolist(),
+        "accepted": run.accepted.tolist(),
+    }
+
+
+def draw_gaps(axes: "Axes", run: RunFigures, limit: float | None = None) -> None:
+    """The true gap of the deployed policy by round, and the limit where it is known."""
+    axes.stairs(run.gaps, np.r_[0, run.rounds], color=INK, linewidth=2, baseline=None)
+    if limit is not None:
+        draw_limit(axes, limit)
+    axes.set_ylim(bottom=0, top=1.25 * max(run.worst_gap, limit or 0.0) or 0.1)
+    axes.set_xlim(0, int(run.rounds[-1]))
+    axes.set_xlabel("round")
+    axes.set_ylabel("true gap of the deployed policy")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(RunFigures, Shown, Generic[Finished]):
     """A simulated run, epoch by epoch.
@@ -161,24 +184,10 @@ class Run(RunFigures, Shown, Generic[Finished]):
         )
 
     def _columns(self) -> dict[str, Sequence[Cell]]:
-        return {
-            "round": self.rounds.tolist(),
-            "phase": self.phases,
-            "gap": self.gaps.tolist(),
-            "loss": self.losses.tolist(),
-            "regret": self.regret.tolist(),
-            "accepted": self.accepted.tolist(),
-        }
+        return epoch_columns(self)
 
     def _draw(self, axes: "Axes") -> None:
-        axes.stairs(self.gaps, np.r_[0, self.rounds], color=INK, linewidth=2, baseline=None)
-        limit = getattr(self.learner, "limit", None)
-        if limit is not None:
-            draw_limit(axes, limit)
-        axes.set_ylim(bottom=0, top=1.25 * max(self.worst_gap, limit or 0.0) or 0.1)
-        axes.set_xlim(0, int(self.rounds[-1]))
-        axes.set_xlabel("round")
-        axes.set_ylabel("true gap of the deployed policy")
+        draw_gaps(axes, self, getattr(self.learner, "limit", None))
 
 
 def simulate(

@@ -439,8 +439,8 @@ class Study(Brief):
 def _figures(run: RunRecord, limit: float) -> Json:
     """The figures of a run, and the curves behind them."""
     return {
-        "error": run.cost,
-        "last_error": float(run.losses[-1]),
+        "cost": run.cost,
+        "last_cost": float(run.losses[-1]),
         "optimum": run.optimum,
         "constant": run.constant,
         "regret": float(run.regret[-1]),

@@ -450,14 +450,19 @@ class Local:
 
     Parameters
     ----------
-    jobs : int
+    n_jobs : int
         How many processes.
     """
 
-    def __init__(self, jobs: int = 1) -> None:
-        if jobs < 1:
-            raise InvalidInput(f"jobs is {jobs}; at least one process must do the work.")
-        self.jobs = jobs
+    def __init__(self, n_jobs: int = 1) -> None:
+        if n_jobs == -1:
+            n_jobs = os.cpu_count() or 1
+        if n_jobs < 1:
+            raise InvalidInput(
+                f"n_jobs is {n_jobs}; at least one process must do the work.",
+                hint="-1 uses all cores.",
+            )
+        self.n_jobs = n_jobs
 
     def results(self, tasks: Sequence[Task[Found]]) -> Iterator[tuple[int, Found]]:
         """Do the tasks, one at a time in each process: a kill loses no more than those under way.
@@ -472,13 +477,13 @@ class Local:
         iterator of (int, RunRecord) or of (int, Optimum)
             The place of each task and its result, as they come.
         """
-        if self.jobs == 1 or len(tasks) < 2:
+        if self.n_jobs == 1 or len(tasks) < 2:
             yield from map(do_task, enumerate(tasks))
             return
         from joblib import Parallel, delayed  # type: ignore[import-untyped]  # for parallel runs
 
         pool = Parallel(
-            min(self.jobs, len(tasks)),
+            min(self.n_jobs, len(tasks)),
             return_as="generator_unordered",
             batch_size=1,
             pre_dispatch="n_jobs",
@@ -497,17 +502,17 @@ class Dask:
     Parameters
     ----------
     address : str
-        "local" starts a cluster with `jobs` worker processes; anything else is the address of a
+        "local" starts a cluster with `n_jobs` worker processes; anything else is the address of a
         scheduler.
-    jobs : int
+    n_jobs : int
         Worker processes of a local cluster.
     timeout : float
         Seconds to wait for a scheduler.
     """
 
-    def __init__(self, address: str = "local", jobs: int = 2, timeout: float = 10.0) -> None:
+    def __init__(self, address: str = "local", n_jobs: int = 2, timeout: float = 10.0) -> None:
         self.address = address
-        self.jobs = jobs
+        self.n_jobs = n_jobs
         self.timeout = timeout
         self.client: Any = None
 
@@ -535,7 +540,7 @@ class Dask:
             where: object = self.address
             if self.address == "local":
                 cluster = untyped.LocalCluster(
-                    n_workers=self.jobs,
+                    n_workers=self.n_jobs,
                     threads_per_worker=1,
                     processes=True,
                     dashboard_address=None,
@@ -552,7 +557,7 @@ class Dask:
                 ) from error
             self.client = stack.enter_context(client)
             # several batches for each worker, so that none waits long for the last one
-            size = ceil(len(tasks) / (BATCHES_PER_WORKER * max(self.jobs, 1)))
+            size = ceil(len(tasks) / (BATCHES_PER_WORKER * max(self.n_jobs, 1)))
             size = max(1, min(LARGEST_BATCH, size))
             numbered = list(enumerate(tasks))
             batches = [numbered[i : i + size] for i in range(0, len(tasks), size)]

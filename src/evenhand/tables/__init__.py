@@ -37,8 +37,10 @@ from evenhand.tables.described import (
     read_description,
     read_table,
     two_values,
+    with_missing_group,
 )
 from evenhand.tables.frame import (
+    MISSING_VALUE,
     Frame,
     GroupFigures,
     LabelledFrame,
@@ -69,6 +71,7 @@ __all__ = [
     "DECISION",
     "FEWEST",
     "MISSING",
+    "MISSING_VALUE",
     "OUTCOME",
     "READING",
     "TABLES",
@@ -112,4 +115,5 @@ __all__ = [
     "schema_of",
     "source_columns",
     "two_values",
+    "with_missing_group",
 ]

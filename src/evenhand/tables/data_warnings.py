@@ -24,6 +24,8 @@ MOST_ROWS = 100_000
 REVEALS_GROUP = 0.25
 REVEALS_LABEL = 0.9
 """From which share on a column is said to reveal the group, or the outcome."""
+MANY_LEFT_OUT = 0.2
+"""From which share of left out rows on the rest is hardly the same population."""
 HANDFUL = 10
 """A group with fewer people of an outcome bends the policy for all applicants."""
 
@@ -34,16 +36,17 @@ class DataWarning:
 
     Parameters
     ----------
-    kind : {"reveals the group", "reveals the outcome", "a handful"}
+    kind : {"rows left out", "reveals the group", "reveals the outcome", "a handful"}
         What it is about.
     name : str
-        The column of the source, or the group.
+        The column of the source (the one that lacks most values), or the group.
     share : float
-        The share of entropy that the column reveals; for a group its share of the people.
+        The share of entropy that the column reveals; for a group its share of the people; the
+        share of the rows that were left out.
     text : str
         The warning in words.
     argument : str
-        The argument of `read_table` that helps: "leave_out" or "groups".
+        The argument of `read_table` that helps: "fill_missing", "leave_out" or "groups".
 
     Examples
     --------
@@ -51,7 +54,7 @@ class DataWarning:
     'x'
     """
 
-    kind: Literal["reveals the group", "reveals the outcome", "a handful"]
+    kind: Literal["rows left out", "reveals the group", "reveals the outcome", "a handful"]
     name: str
     share: float
     text: str
@@ -128,6 +131,8 @@ def source_share_revealed(columns: FloatArray, about: GroupArray | IntArray) -> 
     """
     if columns.shape[1] == 1:
         return share_revealed(columns[:, 0], about)
+    if ((columns != 0) & (columns != 1)).any():  # a number, and the column that marks gaps in it
+        return max(share_revealed(column, about) for column in columns.T)
     # At most one of the 0/1 columns is 1 in a row, so that their sum with different weights is the
     # number of the value that the text column had.
     value = columns @ np.arange(1.0, columns.shape[1] + 1)
@@ -189,7 +194,22 @@ def data_warnings(table: Table, group_name: str = "the group") -> tuple[DataWarn
             share = len(here) / len(table.label)
             handfuls.append(DataWarning("a handful", str(value), share, text, "groups"))
     return (
+        *_rows_left_out(table),
         *sorted(group, key=lambda warning: -warning.share),
         *sorted(outcome, key=lambda warning: -warning.share),
         *sorted(handfuls, key=lambda warning: warning.share),
     )
+
+
+def _rows_left_out(table: Table) -> list[DataWarning]:
+    """Whether so many rows lack a value that the others may be other people."""
+    gaps = table.gaps
+    if gaps is None or gaps.share_left_out <= MANY_LEFT_OUT:
+        return []
+    text = (
+        f"{gaps.left_out:,} of {gaps.rows:,} rows ({gaps.share_left_out:.0%}) were left out "
+        f"because a value is missing: {gaps.describe()}. All that follows is about "
+        f"the {len(table):,} others, who may be different people"
+    )
+    worst = next(iter(gaps.per_column))
+    return [DataWarning("rows left out", worst, gaps.share_left_out, text, "fill_missing")]

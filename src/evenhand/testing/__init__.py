@@ -42,6 +42,7 @@ from evenhand.testing.environments import (
     truth_is_linear_in_mixtures,
     truth_is_that_of_the_draws,
 )
+from evenhand.testing.estimators import expected_failed_checks
 from evenhand.testing.gating import assert_within
 from evenhand.testing.learners import (
     CAPABLE_LEARNERS,
@@ -141,6 +142,7 @@ __all__ = [
     "erased_people_leave_no_trace",
     "erased_rounds_stay_erased",
     "exchanging_groups_mirrors_the_limits",
+    "expected_failed_checks",
     "gap_ignores_row_order",
     "gaps_are_covered",
     "group_is_used_as_declared",

@@ -466,8 +466,13 @@ def partitions_hold_what_they_offer(case: ClassCase) -> None:
         whole[partition.cell] = answer.accepts(case.features, case.shown)
         figures = f"{answer.describe()!r} divides a cell"
         require(same(whole[partition.cell], answer.accepts(case.features, case.shown)), figures)
+        # Where the cells are ordered, each chain of them has a cut-off of its own.
+        length = partition.cells // partition.chains
         choices = [
-            np.arange(partition.cells) >= draw.integers(0, partition.cells + 1) for _ in range(3)
+            np.concatenate(
+                [np.arange(length) >= draw.integers(0, length + 1) for _ in range(partition.chains)]
+            )
+            for _ in range(3)
         ]
         if not partition.ordered:
             choices += [draw.random(partition.cells) < 0.5 for _ in range(3)]

@@ -1,0 +1,65 @@
+"""The checks of scikit-learn that `FairClassifier` cannot pass, each with its reason.
+
+check_estimator(FairClassifier(), expected_failed_checks=expected_failed_checks(model))
+parametrize_with_checks([FairClassifier()], expected_failed_checks=expected_failed_checks)
+"""
+
+from evenhand.classifier import FairClassifier
+
+NO_GROUPS = "fit needs the group of each row, and scikit-learn's checks hand over none"
+NO_OUTCOME = "which of two texts is the good outcome has to be said (pos_label)"
+
+_WITHOUT_GROUPS = (
+    "check_classifier_data_not_an_array",
+    "check_classifiers_train",
+    "check_dict_unchanged",
+    "check_dont_overwrite_parameters",
+    "check_dtype_object",
+    "check_estimators_dtypes",
+    "check_estimators_fit_returns_self",
+    "check_estimators_nan_inf",
+    "check_estimators_overwrite_params",
+    "check_estimators_pickle",
+    "check_f_contiguous_array_estimator",
+    "check_fit2d_1feature",
+    "check_fit2d_predict1d",
+    "check_fit_check_is_fitted",
+    "check_fit_idempotent",
+    "check_fit_score_takes_y",
+    "check_n_features_in",
+    "check_n_features_in_after_fitting",
+    "check_positive_only_tag_during_fit",
+    "check_readonly_memmap_input",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weights_list",
+    "check_sample_weights_not_an_array",
+    "check_sample_weights_not_overwritten",
+    "check_sample_weights_pandas_series",
+    "check_sample_weights_shape",
+    "check_supervised_y_2d",
+)
+
+
+def expected_failed_checks(estimator: object) -> dict[str, str]:
+    """Name the checks of scikit-learn that an estimator of evenhand is expected to fail.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator.
+
+    Returns
+    -------
+    dict of str to str
+        {check: reason}, as `sklearn.utils.estimator_checks` takes it; empty for an estimator that
+        is no `FairClassifier`.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> expected_failed_checks(eh.FairClassifier())["check_classifiers_classes"]
+    'which of two texts is the good outcome has to be said (pos_label)'
+    """
+    if not isinstance(estimator, FairClassifier):
+        return {}
+    return dict.fromkeys(_WITHOUT_GROUPS, NO_GROUPS) | {"check_classifiers_classes": NO_OUTCOME}
