@@ -82,7 +82,7 @@ docs: $(VENV)/.installed-docs  ## build the documentation into site/; a warning 
 venv: $(VENV)/.installed-dev $(VENV)/.installed-bench $(VENV)/.installed-docs  ## install everything and run nothing
 
 clean:  ## remove .venv and everything that was generated
-	rm -rf $(VENV) .venv-lowest .venv-newest site build jupyter_execute dist docs/api docs/gallery docs/service .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest site build jupyter_execute dist docs/api docs/service .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests service -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:

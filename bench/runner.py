@@ -75,7 +75,7 @@ def main(only: tuple[str, ...], quick: bool) -> None:
     records: list[Record] = []
     results = Results(RESULTS, whole=not only and not quick, quick=quick)
     with ExitStack() as stack:
-        # one BLAS thread for everybody, see docs/benchmarks.md
+        # one BLAS thread for everybody, see docs/guarantee/benchmarks.md
         stack.enter_context(threadpool_limits(1))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")

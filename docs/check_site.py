@@ -1,19 +1,36 @@
 """Looks at the pages that were built: `python docs/check_site.py site [--browser]`.
 
-Nothing is loaded from elsewhere, every link inside the site leads somewhere, and every picture is
-there. With --browser each page is also opened in chromium, in the width of a desk and of a phone:
-no table or formula is wider than its column on a desk, no page scrolls sideways, no formula is in
-error, and no request leaves the folder.
+Nothing is loaded from elsewhere, every link inside the site leads somewhere, every picture is
+there, and common searches lead to the right page first. With --browser each page is also opened in
+chromium, in the width of a desk and of a phone: no table or formula is wider than its column on a
+desk, no page scrolls sideways, no formula is in error, no request leaves the folder, and the search
+of the site itself agrees.
 """
 
+import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page as Tab
+
 DESK, PHONE = 1280, 390
+SEARCHES = {
+    "install": "start",
+    "demographic parity": "concepts/which-rate",
+    "equal opportunity": "concepts/which-rate",
+    "missing values": "how-to/your-table",
+    "how many people": "how-to/planning",
+    "late labels": "how-to/late-labels",
+    "exit code": "api/commands",
+}
+"""What people look for, and the page that should come first."""
 MEASURE = """() => {
   const column = document.querySelector('.bd-article') || document.body;
   const tables = [...column.querySelectorAll('table')];
@@ -86,6 +103,70 @@ def faults(site: Path) -> Iterator[str]:
                     yield f"{where} points to {target}, which has no such part"
 
 
+def index_of(site: Path) -> dict:
+    """The search index that Sphinx wrote."""
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    return json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
+
+
+def ranked(index: dict, query: str) -> list[str]:
+    """The pages in the order of Sphinx's search (its searchtools.js), without names of objects:
+
+    a title that contains the query scores 15 len(query) / len(title), one more for that of a page;
+    an entry of the index scores 100 len(query) / len(entry); a page that has all words scores 15 if
+    one of them is in a title, else 5. Names of objects score 26 at most.
+    """
+    from sphinx.search.en import SearchEnglish
+
+    stemmer = SearchEnglish({})
+    found: list[tuple[float, str, str]] = []
+
+    def add(score: float, page: int) -> None:
+        found.append((score, index["titles"][page].lower(), index["docnames"][page]))
+
+    for title, places in index["alltitles"].items():
+        if query in title.lower() and len(query) >= len(title) / 2:
+            for page, _ in places:
+                of_page = index["titles"][page] == title
+                add(round(15 * len(query) / len(title)) + of_page, page)
+    for entry, places in index["indexentries"].items():
+        if query in entry and len(query) >= len(entry) / 2:
+            for page, _, main in places:
+                add(round(100 * len(query) / len(entry)) if main else -1, page)
+    words = [stemmer.stem(word) for word in re.findall(r"\w+", query)]
+    words = [word for word in words if word not in stemmer.stopwords]
+
+    def pages(word: str, kind: str) -> set[int]:
+        at = index[kind].get(word, [])
+        return {at} if isinstance(at, int) else set(at)
+
+    texts = [pages(word, "terms") | pages(word, "titleterms") for word in words]
+    for page in set.intersection(*texts) if texts else ():
+        in_title = any(page in pages(word, "titleterms") for word in words)
+        add(15 if in_title else 5, page)
+    ordered = sorted(found, key=lambda one: (-one[0], one[1]))
+    return list(dict.fromkeys(page for _, _, page in ordered))
+
+
+def search_faults(site: Path) -> Iterator[str]:
+    """Searches that lead elsewhere first."""
+    index = index_of(site)
+    for query, wanted in SEARCHES.items():
+        first = ranked(index, query)[:3]
+        if first[:1] != [wanted]:
+            yield f"the search for {query!r} leads to {', '.join(first)} and not to {wanted}"
+
+
+def seen_searches(site: Path, tab: "Tab") -> Iterator[str]:
+    """The same in a browser, with the search of the site itself."""
+    for query, wanted in SEARCHES.items():
+        tab.goto(f"{(site / 'search.html').as_uri()}?q={query.replace(' ', '+')}")
+        first = tab.wait_for_selector("ul.search li a", timeout=30_000)
+        led = first.get_attribute("href") if first else None
+        if led is None or led.partition("#")[0] != f"{wanted}.html":
+            yield f"in the browser the search for {query!r} leads to {led} first"
+
+
 def seen_faults(site: Path, browser: str) -> Iterator[str]:
     """What a browser sees on every page, in two widths."""
     from playwright.sync_api import sync_playwright
@@ -120,6 +201,8 @@ def seen_faults(site: Path, browser: str) -> Iterator[str]:
                     yield f"{where} is cut off at the right: {found['beyond'][0]}"
             away = {url for url in left if not url.startswith(("file:", "data:", "blob:"))}
             yield from (f"at {width} something asked for {url}" for url in sorted(away))
+            if width == DESK and (site / "search.html").exists():
+                yield from seen_searches(site, tab)
             sys.stdout.write(f"{width} wide: {count}\n")
         chromium.close()
 
@@ -127,7 +210,7 @@ def seen_faults(site: Path, browser: str) -> Iterator[str]:
 def main(words: list[str]) -> int:
     """Print the faults; the exit code says whether there are any."""
     site = Path(words[0]).resolve()
-    found = list(faults(site))
+    found = [*faults(site), *search_faults(site)]
     if "--browser" in words:
         browser = shutil.which("chromium") or shutil.which("google-chrome")
         found += list(seen_faults(site, browser)) if browser else ["there is no browser"]

@@ -1,8 +1,9 @@
 """How the documentation is built: Sphinx over the Markdown pages of this folder.
 
 Everything a page shows is made by the build: tutorials and figures are executed (MyST-NB), the
-gallery is run (sphinx-gallery), the reference is written from the public names. Everything a page
-needs to be viewed is copied into the site; nothing is loaded from elsewhere.
+reference is written from the public names and from the commands. Everything a page needs to be
+viewed is copied into the site; nothing is loaded from elsewhere. The folders decisions and notes
+stay in the repository: a link to them becomes the path of the file.
 """
 
 import json
@@ -17,10 +18,14 @@ from pathlib import Path
 from docutils import nodes
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
+# the cells of a page in a folder find pictures.py and measured.py, too
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
 
-import reference_pages  # noqa: E402  (it stands beside this file)
+import command_pages  # noqa: E402  (these two stand beside this file)
+import reference_pages  # noqa: E402
 
 import evenhand  # noqa: E402
 
@@ -37,17 +42,10 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
-    "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = [
-    "_build",
-    "**/.ipynb_checkpoints",
-    "examples",
-    "gallery/*.ipynb",
-    "sg_execution_times.rst",
-    "**/sg_execution_times.rst",
-]
+OFF_THE_SITE = ("decisions", "notes")
+exclude_patterns = ["_build", "**/.ipynb_checkpoints", *OFF_THE_SITE]
 
 # pages and notebooks: every run starts from nothing, so that no figure can be older than the code
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
@@ -80,23 +78,6 @@ mathjax3_config = {
     "options": {"enableMenu": False},
 }
 
-# the gallery
-sphinx_gallery_conf = {
-    "examples_dirs": "examples",
-    "gallery_dirs": "gallery",
-    "filename_pattern": r"/plot_",
-    "within_subsection_order": "FileNameSortKey",
-    "download_all_examples": False,
-    "show_memory": False,
-    "capture_repr": ("_repr_html_",),  # frames and results; not the address of an Axes
-    "min_reported_time": 1e9,
-    "show_signature": False,
-    "abort_on_example_error": True,
-    "remove_config_comments": True,
-    "reset_modules": ("matplotlib",),
-    "image_scrapers": ("matplotlib",),
-}
-
 # the reference
 autosummary_generate = True
 autosummary_imported_members = True
@@ -120,7 +101,7 @@ html_css_files = ["evenhand.css"]
 html_favicon = "_static/mark.svg"
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {"index": [], "start": [], "gallery/index": []}
+html_sidebars = {"index": [], "start": [], "faq": []}
 html_context = {
     "default_mode": "auto",
     "versions": json.loads((HERE / "versions.json").read_text(encoding="utf-8")),
@@ -135,7 +116,7 @@ html_theme_options = {
     "navbar_end": ["versions", "theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 9,
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
@@ -208,23 +189,48 @@ def copy_service_pages() -> None:
     """Copy the pages of service/docs to service/ of the site."""
     target = HERE / "service"
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(HERE.parent / "service" / "docs", target)
+    shutil.copytree(ROOT / "service" / "docs", target)
 
 
-def link_service_pages(app, docname, source):  # type: ignore[no-untyped-def]
-    """Let links between docs/ and service/docs/ lead to the copies in the site."""
+LINK = re.compile(
+    r"(?<!!)\[(?P<text>(?:[^\]\[]|\[[^\]]*\])*)\]"  # the text may hold brackets
+    r"\((?P<path>[^):#\s]+)(?P<part>#[^)\s]*)?\)"
+)
+
+
+def source_of(docname: str) -> Path:
+    """The folder in the repository where a page of the site was written."""
     if docname.startswith("service/"):
-        source[0] = source[0].replace("](../../docs/", "](../")
-    else:
-        source[0] = source[0].replace("](../service/docs/", "](service/")
-        source[0] = source[0].replace("](../../service/docs/", "](../service/")
+        return ROOT / "service" / "docs"
+    return (HERE / docname).parent
+
+
+def link_pages(app, docname, source):  # type: ignore[no-untyped-def]
+    """Let links work on the site: those between docs/ and service/docs/ lead to the copies of the
+    service's pages; a file that is not on the site is named by its path in the repository.
+    """
+    here = (HERE / docname).parent
+
+    def on_the_site(found: re.Match[str]) -> str:
+        target = (source_of(docname) / found["path"]).resolve()
+        if target.is_relative_to(HERE / "api") or not target.exists():
+            return found[0]  # written by the build, or Sphinx complains
+        if target.is_relative_to(ROOT / "service" / "docs"):
+            target = HERE / "service" / target.name
+        elif not target.is_relative_to(HERE) or target.relative_to(HERE).parts[0] in OFF_THE_SITE:
+            return f"{found['text']} (`{target.relative_to(ROOT)}`)"
+        path = os.path.relpath(target, here)
+        return f"[{found['text']}]({path}{found['part'] or ''})"
+
+    source[0] = LINK.sub(on_the_site, source[0])
 
 
 def setup(app):  # type: ignore[no-untyped-def]
     """Write the pages of the reference before Sphinx looks for pages."""
     reference_pages.write(HERE / "api")
+    command_pages.write(HERE / "api" / "commands.md")
     copy_service_pages()
-    app.connect("source-read", link_service_pages)
+    app.connect("source-read", link_pages)
     app.connect("autodoc-process-docstring", plain_text)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("doctree-resolved", breakable_names)

@@ -32,11 +32,16 @@ def read(kind: str) -> dict[str, Any]:
     return json.loads((KEPT / f"{kind}.json").read_text(encoding="utf-8"))
 
 
-def as_markdown(kind: str) -> str:
-    """When and where this was measured, and all rows, those that miss their target first."""
+def as_markdown(kind: str, containing: str = "") -> str:
+    """When and where this was measured, and the rows whose name contains a text, by default all of
+    them, those that miss their target first.
+    """
+    if not (KEPT / f"{kind}.json").exists():
+        return f"*No results of `make {kind}` are kept for this version.*"
     kept = read(kind)
     where = kept["where"]
-    rows = sorted(kept["rows"], key=lambda row: row["holds"])
+    wanted = [row for row in kept["rows"] if containing in row["row"]]
+    rows = sorted(wanted, key=lambda row: row["holds"])
     missed = sum(not row["holds"] for row in rows)
     commits = sorted({row.get("commit", where["commit"]) for row in rows})
     lines = [
@@ -65,11 +70,11 @@ def _plain(text: str) -> str:
     return text
 
 
-def show(kind: str) -> Any:
+def show(kind: str, containing: str = "") -> Any:
     """For a cell of a page."""
     from IPython.display import Markdown
 
-    return Markdown(as_markdown(kind))
+    return Markdown(as_markdown(kind, containing))
 
 
 if __name__ == "__main__":

@@ -9,27 +9,13 @@ import importlib
 import inspect
 import re
 from pathlib import Path
-from types import UnionType
 
 from sphinx.pycode import ModuleAnalyzer
 
 FACES = {
-    "evenhand": "The names of `import evenhand as eh`",
-    "evenhand.learners": "Learners: the baselines, and parts of the learners",
-    "evenhand.faircsc": "FairCSC: the fair oracle and its frontier",
-    "evenhand.policies": "Policies: mixtures of rules",
-    "evenhand.contracts": "Contracts: what classes, learners, rates and environments have to keep",
-    "evenhand.testing": "Testing: the requirements of the contracts, to run on your own parts",
-    "evenhand.environments": "Environments: populations that know the truth",
-    "evenhand.tables": "Tables: reading files and frames",
-    "evenhand.simulation": "Simulate: runs, comparisons, studies",
-    "evenhand.planning": "Planning: before a launch",
-    "evenhand.evaluation": "Evaluation: what a log says about another policy",
-    "evenhand.report": "Report: figures and pages",
-    "evenhand.theory": "Theory: the bounds of the paper as functions",
-    "evenhand_service.ledger": "Ledger: the record that can be verified",
-    "evenhand_service": "Service: decisions over HTTP",
-    "evenhand_service.client": "Client: asking a service from Python",
+    "evenhand": "Python: the names of evenhand",
+    "evenhand.contracts": "Python: the contracts",
+    "evenhand_service.client": "Python: a client of the service",
 }
 """The modules of the reference, with the title of their page."""
 
@@ -102,15 +88,7 @@ def _value(face: str, name: str) -> list[str]:
 
 
 def _holds(thing: object) -> list[str]:
-    """What a value without a text of its own holds: functions, kinds, or a record."""
-    if isinstance(thing, tuple) and all(inspect.isroutine(one) for one in thing):
-        return [", ".join(f":py:obj:`~evenhand.testing.{one.__name__}`" for one in thing) + "."]
-    if isinstance(thing, UnionType):
-        return [
-            ", ".join(
-                f":py:obj:`~evenhand_service.ledger.{one.__name__}`" for one in thing.__args__
-            )
-        ]
+    """What a value without a text of its own holds."""
     if hasattr(thing, "__origin__"):
         return []
     return [f"A :py:obj:`~{type(thing).__module__.rsplit('.', 1)[0]}.{type(thing).__name__}`."]

@@ -35,7 +35,7 @@ def figures(text):
 )  # fairlearn's, about pandas
 def test_coming_from_fairlearn():
     pytest.importorskip("pandas", reason="the page works with a pandas frame")
-    names, printed = played("coming-from-fairlearn.md", "fairlearn")
+    names, printed = played("compare/fairlearn.md", "fairlearn")
     lines = dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
     assert figures(lines["evenhand"])[1] <= 0.03
     assert figures(lines["evenhand's Linear"])[1] <= 0.03
@@ -43,20 +43,17 @@ def test_coming_from_fairlearn():
     assert abs(figures(lines["evenhand, new people"])[1]) > 0.03, (
         "the page says that the limit fails on new people"
     )
-    assert names["solution"].support_size <= 2
-    assert names["solution"].lower_bound == pytest.approx(names["solution"].cost)
     if "theirs" not in names:
         pytest.skip("fairlearn is not installed; the evenhand side ran")
     assert figures(lines["fairlearn"])[0] > figures(lines["evenhand"])[0], (
         "the page says that the error is smaller with the same model"
     )
-    assert names["exact"].difference() <= 0.03 + 1e-9
     assert names["ours"].oracle_calls_ < names["theirs"].n_oracle_calls_
     assert len(names["ours"].components_) <= 2
 
 
 def test_coming_from_vw():
-    names, _ = played("coming-from-vw.md", "vowpalwabbit")
+    names, _ = played("compare/bandits.md", "vowpalwabbit")
     assert max(names["gaps"]) <= 0.10
     assert max(names["gaps"]) > 0.01, "the learner should have learnt something by now"
     if "vw" not in names:

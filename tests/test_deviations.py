@@ -1,5 +1,5 @@
-"""The figures of docs/deviations.md: each is computed here, or read from what `make claims` printed
-last, and looked for in its entry of the page.
+"""The figures of docs/paper/deviations.md: each is computed here, or read from what `make claims`
+printed last, and looked for in its entry of the page.
 """
 
 import json
@@ -31,14 +31,14 @@ WORLDS = {
 
 def entry(number: int) -> str:
     """The text of one entry, in one line."""
-    text = (DOCS / "deviations.md").read_text(encoding="utf-8")
+    text = (DOCS / "paper" / "deviations.md").read_text(encoding="utf-8")
     found = re.search(rf"^### {number}\. .*?(?=^##|\Z)", text, flags=re.M | re.S)
     assert found is not None
     return " ".join(found[0].split())
 
 
 def test_the_entries_are_numbered_from_one_on() -> None:
-    text = (DOCS / "deviations.md").read_text(encoding="utf-8")
+    text = (DOCS / "paper" / "deviations.md").read_text(encoding="utf-8")
     numbers = [int(one) for one in re.findall(r"^### (\d+)\. ", text, flags=re.M)]
     assert numbers == list(range(1, len(numbers) + 1))
     assert len(numbers) >= 30

@@ -89,7 +89,7 @@ def test_importing_loads_little_beyond_numpy():
 
 def test_every_name_of_the_notation_exists_in_the_code():
     source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
-    table = (ROOT / "docs" / "notation.md").read_text()
+    table = (ROOT / "docs" / "reference" / "words.md").read_text()
     names = re.findall(r"^\|[^|]*\| `(\w+)` \|", table, flags=re.MULTILINE)
     assert len(names) > 20
     assert [name for name in names if not re.search(rf"\b{name}\b", source)] == []

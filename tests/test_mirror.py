@@ -42,7 +42,7 @@ def test_the_rule_is_seen_to_fail() -> None:
 PAGES = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "service" / "docs").glob("*.md")),
 ]
 PLACES = (ROOT, SOURCE, ROOT / "tests", SERVICE)

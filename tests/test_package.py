@@ -157,11 +157,11 @@ def test_the_readme_works_on_an_index():
 def test_only_links_into_the_checkout_are_rewritten():
     urls = {"Source": "https://x.test/s", "Documentation": "https://x.test/d"}
     seen = hook().on_an_index(
-        "[a](docs/promise.md#what) [b](LICENSE) ![c](docs/p.png) [d](https://e.test) [f](#here)",
+        "[a](docs/faq.md#what) [b](LICENSE) ![c](docs/p.png) [d](https://e.test) [f](#here)",
         urls,
         "1.2",
     )
     assert seen == (
-        "[a](https://x.test/d/promise.html#what) [b](https://x.test/s/blob/v1.2/LICENSE) "
+        "[a](https://x.test/d/faq.html#what) [b](https://x.test/s/blob/v1.2/LICENSE) "
         "![c](https://x.test/s/raw/v1.2/docs/p.png) [d](https://e.test) [f](#here)"
     )

@@ -1,5 +1,5 @@
 """The pages of the documentation, checked without building them: every public name has its page,
-every page is reached.
+every page is reached, the site stays small, and the search is ranked as in a browser.
 """
 
 import importlib
@@ -56,9 +56,10 @@ def test_a_name_that_is_missing_is_seen(monkeypatch):
 
 
 def pages():
-    made = ("api", "gallery", "examples", "_templates", "_static")
+    """The pages of the site that people write; those of the service are in service/docs."""
+    others = ("api", "service", "decisions", "notes", "_templates", "_static")
     found = (path.relative_to(DOCS) for path in DOCS.rglob("*.md"))
-    return sorted(path for path in found if path.parts[0] not in made)
+    return sorted(path for path in found if path.parts[0] not in others)
 
 
 def test_every_page_is_reached_from_the_index():
@@ -78,27 +79,29 @@ def test_every_page_is_reached_from_the_index():
     assert [str(page) for page in pages() if page not in reached] == []
 
 
-ASKED = {
-    "fairlearn": (23, 237, 655, 756, 796, 818, 923, 1261, 1400, 1443),
-    "aequitas": (115, 192),
-    "fairgbm": (42,),
-    "VW": (1352, 3910),
-    "tf-agents": (529,),
-    "obp": (148,),
-}
-"""Questions that users of other libraries asked, by the number of the issue."""
+MOST_WORDS = 30_000
+"""Words on the site that people wrote."""
+GENERATED = ("http.md", "settings.md")
+"""Pages of service/docs that are written from the code, as the reference and the commands are."""
 
 
-def test_the_questions_are_answered_by_number_and_with_code():
-    text = (DOCS / "faq.md").read_text(encoding="utf-8")
-    sections = re.split(r"^###? ", text, flags=re.M)
-    for library, numbers in ASKED.items():
-        for number in numbers:
-            (section,) = (one for one in sections if re.search(rf"{library} #{number}\]", one))
-            assert "```{code-cell}" in section, f"{library} #{number} has no code that runs"
-    assert {int(n) for n in re.findall(r"/(?:issues|pull)/(\d+)\)", text)} >= {
-        number for numbers in ASKED.values() for number in numbers
-    }
+def words(text: str) -> int:
+    """Words with a letter in them, of text, tables and code alike; the head of a page is none."""
+    body = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
+    return sum(re.search("[A-Za-z]", word) is not None for word in body.split())
+
+
+def test_the_site_stays_small():
+    service = DOCS.parent / "service" / "docs"
+    written = [DOCS / page for page in pages()]
+    written += [page for page in service.glob("*.md") if page.name not in GENERATED]
+    counted = {page.name: words(page.read_text(encoding="utf-8")) for page in written}
+    assert len(counted) > 30
+    assert sum(words(page.read_text(encoding="utf-8")) for page in written) <= MOST_WORDS
+
+
+def test_words_are_counted_without_signs():
+    assert words("---\na: b\n---\n| a | 1.5 | `x = 2` |") == 2
 
 
 def measured():
@@ -116,7 +119,7 @@ def test_the_pages_show_the_results_that_were_kept(kind):
     assert len(rows) == len(kept["rows"]) > 0
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows), "a cell holds a bar"
     assert kept["ended"][:10] in table[0]
-    page = {"claims": "claims.md", "bench": "benchmarks.md"}[kind]
+    page = {"claims": "guarantee/claims.md", "bench": "guarantee/benchmarks.md"}[kind]
     assert f'show("{kind}")' in (DOCS / page).read_text(encoding="utf-8")
 
 
@@ -191,6 +194,31 @@ def test_the_check_of_a_built_site_sees_what_is_wrong(tmp_path):
         "points to b.png, which is not there",
         "points to other.html#there, which has no such part",
     ]
+
+
+def test_the_search_is_ranked_as_sphinx_does():
+    index = {
+        "docnames": ["a", "b", "c"],
+        "titles": ["Install", "Missing values in tables", "Other"],
+        "alltitles": {"Install": [[0, None]], "Missing values": [[2, "m"]]},
+        "indexentries": {"missing values": [[1, "index-0", True]], "install": [[2, "i", False]]},
+        "terms": {"instal": [0, 2], "miss": [1, 2], "valu": [1, 2]},
+        "titleterms": {"instal": 0, "miss": [1], "valu": [1]},
+    }
+    ranked = check_site().ranked
+    assert ranked(index, "install") == ["a", "c"]  # an entry that is not the main one comes last
+    assert ranked(index, "missing values") == ["b", "c"]
+    assert ranked(index, "nothing") == []
+
+
+def test_a_search_that_leads_elsewhere_is_seen(tmp_path):
+    look = check_site()
+    index = {name: {} for name in ("alltitles", "indexentries", "terms", "titleterms")}
+    index |= {"docnames": ["start"], "titles": ["Start"], "alltitles": {"Install": [[0, "i"]]}}
+    (tmp_path / "searchindex.js").write_text(f"Search.setIndex({json.dumps(index)})")
+    wrong = list(look.search_faults(tmp_path))
+    assert len(wrong) == len(look.SEARCHES) - 1
+    assert not any("'install'" in fault for fault in wrong)
 
 
 def test_a_browser_sees_formulas_in_error_and_what_is_cut_off(tmp_path):

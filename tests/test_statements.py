@@ -1,5 +1,5 @@
-"""docs/statements.md has a row for each numbered or named item of the paper, and each row names a
-place that imports, a test that exists, and a verdict with its reasons.
+"""docs/paper/statements.md has a row for each numbered or named item of the paper, and each row
+names a place that imports, a test that exists, and a verdict with its reasons.
 
 The labels are data here, as the paper numbers them when it is typeset; its text is not needed.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "statements.md"
+PAGE = ROOT / "docs" / "paper" / "statements.md"
 
 NUMBERED = """
     Definition 1.1, Definition 1.2, Remark 1.3,
@@ -139,7 +139,7 @@ def test_a_row_names_a_place_a_test_and_a_verdict(row: list[str]) -> None:
     word, *entries = verdict.split(", ")
     assert word in VERDICTS
     assert entries or word != "replaced"
-    text = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "paper" / "deviations.md").read_text(encoding="utf-8")
     for entry in entries:
         assert re.search(rf"^### {entry}\. ", text, flags=re.M), entry
 
@@ -167,14 +167,14 @@ def test_every_claim_is_on_the_page_and_every_claim_of_ours_has_its_place() -> N
 
 
 def claim_rows(text: str) -> dict[str, str]:
-    """The negative control of each file in the table of docs/claims.md."""
+    """The negative control of each file in the table of docs/guarantee/claims.md."""
     lines = [line.strip("| ").split(" | ") for line in text.splitlines()]
     named = [(re.fullmatch(r"`(test_\w+\.py)`", row[1]), row) for row in lines if len(row) == 5]
     return {name[1]: row[4] for name, row in named if name}
 
 
 def test_each_claim_has_a_row_with_a_negative_control() -> None:
-    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guarantee" / "claims.md").read_text(encoding="utf-8")
     controls = claim_rows(text)
     files = {path.name for path in (ROOT / "tests" / "claims").glob("test_*.py")}
     assert files - set(controls) == set()
@@ -187,6 +187,6 @@ def test_a_row_of_an_older_run_is_explained_as_long_as_it_is_shown() -> None:
     next `make claims` has replaced that row.
     """
     kept = (ROOT / "docs" / "measured" / "claims.json").read_text(encoding="utf-8")
-    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guarantee" / "claims.md").read_text(encoding="utf-8")
     shown = "the paper's order of beta with constant 1" in kept
     assert shown == ("**The paper's order of beta with constant 1** in the table above" in text)

@@ -23,7 +23,7 @@ from evenhand.environments import (
 from evenhand.errors import InvalidInput
 
 LOG_204 = math.log(204)
-DOCS = Path(__file__).parents[1] / "docs" / "theory.md"
+DOCS = Path(__file__).parents[1] / "docs" / "paper" / "theory.md"
 
 
 def exact_miss(n: int, m: int, rate: float, slack: float) -> float:
@@ -740,7 +740,7 @@ def test_each_figure_of_the_page_is_what_is_computed(name: str) -> None:
 
 def test_what_learners_pay_on_the_instance_is_what_was_measured() -> None:
     text = DOCS.read_text(encoding="utf-8")
-    rows = json.loads((DOCS.parent / "measured" / "claims.json").read_text())["rows"]
+    rows = json.loads((DOCS.parents[1] / "measured" / "claims.json").read_text())["rows"]
     about = [row for row in rows if "regret / T^" in row["row"]]
     paper = [row for row in about if "theorem 4.1" in row["row"]]
     certified = [row for row in about if row["row"].startswith("certified")]

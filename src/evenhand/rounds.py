@@ -12,7 +12,7 @@ Four words for what is known of a round:
     closed     it has been summed into a certificate
 
 The requirement behind every method is predictability; otherwise an operator could drop unlucky
-people (docs/promise-proof.md, section 9):
+people (docs/guarantee/proof.md, section 9):
 
     A cohort is fixed by what was known before its coins were tossed. Afterwards a row may only
     lose information, and lost information counts at its worst.

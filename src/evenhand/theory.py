@@ -3,7 +3,7 @@ validity.
 
 The class enters as `log_size` = ln|H|. Where the paper prints O(.), the constants of its own proof
 are used. Where its algebra slips, the right reading is implemented and the docstring says so.
-`docs/theory.md` shows what the constants amount to.
+`docs/paper/theory.md` shows what the constants amount to.
 """
 
 import math

@@ -36,7 +36,7 @@ def test_full(claims, workers, name):
     """200 runs of T = 1e5 each. For a share of .35, fewer than 50 of 200 occur with probability
     .001; a share of .18 or less is refused with probability .99. D1 and D2 are close to the target
     (27%): asserted at 15%, the table says whether 25% is met. The share depends on the first_rounds
-    of the greedy learner (256 by default), see docs/claims.md."""
+    of the greedy learner (256 by default), see docs/guarantee/claims.md."""
     share, runs = ending_above("fair-on-gathered", name, range(200), workers=workers, limit=GAMMA)
     ours, kept = ending_above("two-phase", name, range(20), 200_000, workers=workers, limit=ABOVE)
     commit, _ = ending_above(

@@ -8,8 +8,8 @@ positive rate: 40 seeds, and regret has targets; 0 violations: a violation rate 
 shown with probability .99. False negative rate, selection rate, and false positive and false
 negative rate together: 20 seeds; a rate above .21 would have shown with probability .99. Their
 regret is shown and has no target: on Adult the learner loses to the best constant where positives
-count (docs/claims.md says why). Quick tier: two seeds on the small tables; the same check fails for
-a rival that certifies nothing. `make claims-tables` runs the rest.
+count (docs/guarantee/claims.md says why). Quick tier: two seeds on the small tables; the same check
+fails for a rival that certifies nothing. `make claims-tables` runs the rest.
 """
 
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""docs/evaluation.md cannot rot: its Python runs, its columns and suffixes are those of the
+"""docs/how-to/logs.md cannot rot: its Python runs, its columns and suffixes are those of the
 readers, its commands exist.
 """
 
@@ -14,7 +14,7 @@ from evenhand.evaluation import write_log
 from evenhand.evaluation.decision_log import ROLES
 from evenhand.evaluation.log_files import FORMATS
 
-TEXT = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "logs.md").read_text(encoding="utf-8")
 
 
 def test_the_python_runs(tmp_path, monkeypatch, capsys):

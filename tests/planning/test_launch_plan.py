@@ -86,7 +86,8 @@ def test_no_run_that_saves_is_never_a_close_call():
 
 def test_the_page_about_planning_runs():
     """Its figures are made when it is built, so nothing on it can differ from what is printed."""
-    text = (Path(__file__).parents[2] / "docs" / "planning.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "planning.md"
+    text = page.read_text(encoding="utf-8")
     names: dict = {}
     cell = re.search(r"```\{code-cell\} ipython3\n(.*?)```", text, flags=re.S)[1]
     exec(cell.replace("print(", "str("), names)

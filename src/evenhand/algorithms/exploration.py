@@ -8,7 +8,7 @@ others. Counts *suffice* if the slack beta that they give is small enough for th
 whose (group, label) counts suffice. The counts decide, never the features, and never which labels
 happen to have come: so N* is fixed by the pairs (group, label) of the people in their order of
 arrival, and a bound for fixed counts stays valid however late the labels are. See
-docs/two-phase-late-labels.md.
+docs/notes/two-phase-late-labels.md.
 """
 
 from collections.abc import Mapping

@@ -12,8 +12,8 @@ If p, m, lambda and c of each epoch are functions of earlier epochs (p and m als
 probability at least 1 - delta every interval that `intervals` ever returns contains the true gap,
 for all hypotheses, rates and pairs of groups, after every update.
 
-Proof, for the false positive rate (docs/promise-proof.md has every step). Let N = 1[y = -1], f_j =
-P(h = 1 | a = j, N = 1), and
+Proof, for the false positive rate (docs/guarantee/proof.md has every step). Let N = 1[y = -1],
+f_j = P(h = 1 | a = j, N = 1), and
 
     phi = m' + 1[accepted]/p (N - m')     with m' a function of x, of the past, the side and h(x)
 

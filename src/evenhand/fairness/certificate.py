@@ -25,7 +25,7 @@ FORMAT = 1
 
 PROTOCOL_VERSION = 1
 """The version of the protocol by which rounds become cohorts, and cohorts a certificate
-(docs/promise-proof.md). Stored documents carry it; one with another version raises an error."""
+(docs/guarantee/proof.md). Stored documents carry it; one with another version raises an error."""
 
 TOLERANCE = 1e-9
 """How far a solver's rounding may carry an interval beyond the limit."""

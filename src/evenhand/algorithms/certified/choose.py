@@ -18,7 +18,7 @@ certified mixture Q with the least
     J(Q) = (1 - mu) cost(Q) + sum_k g_k F(z_k),    z_k = t V_k(p) / V_k(p_bar),
     p = mu + (1 - mu) Q.A
 
-which is derived in docs/choosing-a-policy.md; fitted ones use Algorithm 1, with the
+which is derived in docs/notes/choosing-a-policy.md; fitted ones use Algorithm 1, with the
 audits that `forecast` expects to pay.
 
     symbol   name here                 meaning

@@ -12,7 +12,7 @@ the outcomes from their posterior after the first rounds, and over s from wide t
 rules with a small variance are mixed, late those with a small cost.
 
 **Validity.** The parts are a function of the people of the first rounds, none of whom is judged.
-The union bound (docs/promise-proof.md) holds for any parts that sum to delta.
+The union bound (docs/guarantee/proof.md) holds for any parts that sum to delta.
 """
 
 from itertools import combinations
