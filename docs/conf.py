@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,12 @@ ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
 # the cells of a page in a folder find pictures.py and measured.py, too
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+
+# a kernel talks to this process over a local port, which is no news at every page
+PROFILE = Path(tempfile.mkdtemp()) / "profile_default"
+PROFILE.mkdir()
+(PROFILE / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 'ERROR'")
+os.environ["IPYTHONDIR"] = str(PROFILE.parent)
 
 import command_pages  # noqa: E402  (these two stand beside this file)
 import reference_pages  # noqa: E402

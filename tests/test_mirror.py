@@ -45,13 +45,13 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "service" / "docs").glob("*.md")),
 ]
-PLACES = (ROOT, SOURCE, ROOT / "tests", SERVICE)
+PLACES = (ROOT, SOURCE, ROOT / "tests", SERVICE, ROOT / "service")
 
 
 def strange_files(text: str) -> list[str]:
-    """Python files with a folder that a page names and nobody finds."""
-    named = set(re.findall(r"`((?:[\w.]+/)+\w+\.py)`", text))
-    return [name for name in named if not any((at / name).exists() for at in PLACES)]
+    """Files with a folder that a page names, and files that it links to, which do not exist."""
+    named = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|md|toml|yml|json))`", text))
+    return sorted(name for name in named if not any((at / name).exists() for at in PLACES))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -60,7 +60,15 @@ def test_the_files_that_a_page_names_exist(page: Path) -> None:
 
 
 def test_a_file_that_does_not_exist_is_strange() -> None:
-    assert strange_files("`tests/nobody.py` and `bounds/betting.py`") == ["tests/nobody.py"]
+    text = "`tests/nobody.py`, `bounds/betting.py`, `docs/start.md` and `docs/gone.md`"
+    assert strange_files(text) == ["docs/gone.md", "tests/nobody.py"]
+
+
+def test_every_record_is_listed() -> None:
+    for folder in ("decisions", "notes"):
+        listed = (ROOT / "docs" / folder / "README.md").read_text(encoding="utf-8")
+        records = {path.name for path in (ROOT / "docs" / folder).glob("*.md")} - {"README.md"}
+        assert sorted(name for name in records if f"({name})" not in listed) == []
 
 
 if __name__ == "__main__":

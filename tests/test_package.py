@@ -58,6 +58,14 @@ def test_workflows_run_what_there_is(path):
     assert set(declared) <= set(matrix.get("python", declared))
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_by_commit(path):
+    """A tag can be moved; a commit cannot. The comment says which version it is."""
+    used = re.findall(r"uses: (.*)", path.read_text())
+    assert used
+    assert [one for one in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v[\d.]+", one)] == []
+
+
 def test_issue_forms_are_forms():
     for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
         form = yaml.safe_load(path.read_text())
