@@ -1,4 +1,4 @@
-"""One vocabulary: words that README, site, help, messages and docstrings of public names do not use.
+"""One vocabulary: words that README, site, help, messages and docstrings of public names avoid.
 
 The list is short on purpose: words of another language's idiom ("lives", "told", "in charge"), old
 names of quantities that have one name now, and claims that nobody can make.
