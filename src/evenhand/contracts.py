@@ -773,7 +773,7 @@ class FixedCountBound(Protocol):
     Notes
     -----
     The learner looks at exactly the first N_1 < N_2 < ... audited people, the N_k preset, and gives
-    each look its own share of the failure probability, so that a bound for a fixed number of
+    each look its own share of delta, so that a bound for a fixed number of
     independent people is enough. It intersects the intervals of all looks, and it treats accept-all
     and reject-all, whose gaps are 0, by itself.
 
@@ -1037,9 +1037,9 @@ class SupportsErasure(Protocol):
 
     Notes
     -----
-    Requirements: whoever is erased before the next decision leaves no trace but the round, its draw
-    and its propensity: two runs that differ in that person's features, group and label alone are
-    equal from then on, and so are their stored files; an erased round takes no label, group or
+    Requirements: a person who is erased before the next decision leaves no trace but the round, its
+    draw and its propensity: two runs that differ in that person's features, group and label alone
+    are equal from then on, and so are their stored files; an erased round takes no label, group or
     overruling; to erase it again changes nothing.
 
     Examples
@@ -1129,7 +1129,7 @@ class Environment(Protocol):
     Requirements: a draw depends on the generator alone (for a stream also on what was drawn
     before); loss, gaps and optimum are those of the population and never change; the optimum keeps
     its limit, and no mixture of `hypotheses` and the constants that keeps it has a smaller loss.
-    Labels of a draw are the truth: whoever runs a learner hides those of the rejected.
+    Labels of a draw are the truth: the simulation hides those of the rejected.
 
     Examples
     --------

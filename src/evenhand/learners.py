@@ -122,7 +122,7 @@ class CertifiedLearner(EpochLearner):
     accept_at_most : float, optional
         A cap: every policy accepts at most this share of the population, from the first person on,
         with the same delta. The start, and whatever is deployed when nothing is certified, is then
-        a lottery, "accept with this probability, whoever you are", which has no gap.
+        a lottery, "accept each person with this probability", which has no gap.
     accept_at_least : float, optional
         A floor: every policy accepts at least this share, unless the audit budget or the quota
         forbids it; the certificate then says so.
@@ -1281,7 +1281,7 @@ def load(
 
     Notes
     -----
-    Two continuations of one file are two runs: whoever chooses between them has 2 delta to fear.
+    Two continuations of one file are two runs: a choice between them may fail with 2 delta.
     Nothing can verify that a continuation is the only one.
 
     Examples

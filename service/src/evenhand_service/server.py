@@ -78,7 +78,7 @@ def require_private_keyring(settings: Settings) -> None:
     if mode & stat.S_IRWXO:
         raise InvalidInput(
             f"keyring of [service] is {settings.keyring!r}, with mode {mode:04o}; nobody but its "
-            "owner should get at it, for whoever has it and the database predicts every coin.",
+            "owner should get at it: with it and the database every coin can be predicted.",
             hint=f"chmod 600 {settings.keyring}; if others could read it, rotate the root "
             "(evenhand audit rotate-root).",
         )

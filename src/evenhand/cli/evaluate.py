@@ -108,7 +108,7 @@ STYLES = {
     "from 1 on; inf assumes nothing. Repeat it; a gate judges the largest.  [default: 1 to inf]",
 )
 @several_rates_option
-@click.option("--limit", type=float, default=0.05, help="The largest allowed gap.")
+@click.option("--limit", type=float, default=0.05, help="The limit of the gap.")
 @click.option(
     "--delta",
     type=float,

@@ -161,7 +161,7 @@ def command(
       regret         cost beyond the best policy within the limit, which only a simulation knows
       rules          the limit must hold for all rules of the class at once: with more rules the
                      weight comes later
-      by lot         accepting a share of the people, whoever they are: a gap of exactly 0, too
+      by lot         accepting a share of the people at random: a gap of exactly 0, too
 
     A plan is an expectation, not a certificate: it is as good as the numbers it was given.
     """

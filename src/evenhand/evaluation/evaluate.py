@@ -267,7 +267,7 @@ class Evaluation:
     candidate : str
         The policy that was asked about.
     limit : float
-        The largest allowed gap.
+        The limit of the gap.
     loss : Estimate
         Its cost per person.
     rates : tuple of GroupRate
@@ -592,7 +592,7 @@ def evaluate(
     rates : sequence of Rate
         The rates whose gaps are evaluated.
     limit : float
-        The largest allowed gap.
+        The limit of the gap.
     delta : float
         How likely any interval may be wrong, at any row; shared by the loss and all gaps.
     prices : Prices, optional

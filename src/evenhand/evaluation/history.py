@@ -197,7 +197,7 @@ class HistoryBounds(Shown):
     candidate : str
         The policy that was asked about.
     limit, delta : float
-        The largest allowed gap; the probability that any range of one Gamma is wrong.
+        The limit of the gap; the probability that any range of one Gamma is wrong.
     gammas : tuple of float
         The factors for which ranges are shown, in ascending order.
     cost : Interval
@@ -260,7 +260,7 @@ class HistoryBounds(Shown):
         Parameters
         ----------
         limit : float, optional
-            The largest allowed gap; that of the bounds by default.
+            The limit of the gap; that of the bounds by default.
         least_ratio : float, optional
             Ratios are not bounded.
 
@@ -423,7 +423,7 @@ def bound_history(
     rates : rate, name or list of them
         False positive and false negative rates. (A selection rate needs no outcomes: `measure`.)
     limit : float
-        The largest allowed gap.
+        The limit of the gap.
     delta : float
         How likely any range of one Gamma may be wrong.
     gammas : sequence of float

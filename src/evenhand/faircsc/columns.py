@@ -154,7 +154,7 @@ class SaddlePoint(Brief):
         Parameters
         ----------
         limit : float
-            The largest allowed gap.
+            The limit of the gap.
 
         Returns
         -------

@@ -195,7 +195,7 @@ class FairCSC:
     constraints : GapConstraints
         The gaps that are limited.
     limit : float
-        The largest allowed gap.
+        The limit of the gap.
     group_use : {"certify_only", "decide"}
         Whether the group may influence decisions.
     with_constants : bool
@@ -240,7 +240,7 @@ class FairCSC:
         Parameters
         ----------
         limit : float
-            The largest allowed gap.
+            The limit of the gap.
 
         Returns
         -------

@@ -583,8 +583,8 @@ class _Check:
                 InvalidInput(
                     f"{frame.source}: the group {described.group!r} is missing in "
                     f"{nobody.sum():,} of {len(nobody):,} rows (first: line "
-                    f"{frame.lines[int(np.argmax(nobody))]}); whoever has no group counts for no "
-                    "rate.",
+                    f"{frame.lines[int(np.argmax(nobody))]}); a person without a group counts for "
+                    "no rate.",
                     hint="make a group of their own of them (fill_missing), or leave these rows "
                     "out (drop_missing).",
                     remedies=("fill_missing", "drop_missing"),
@@ -611,7 +611,7 @@ class _Check:
         name = self.described.group
         if name not in self.described.fill_missing or not frame.columns[name].missing.any():
             return frame
-        note = f"whoever has no {name!r} is of the group {MISSING_VALUE!r}"
+        note = f"people without {name!r} form the group {MISSING_VALUE!r}"
         self.notes.append(Note("filled", note, name))
         return with_missing_group(frame, name)
 
