@@ -24,7 +24,7 @@ ln W does:
     one group        points f of a cell with chord > L are out
     a pair of cells  points (f_j, f_i) with chord_j^up + chord_i^low > L are out
 
-The classes share their borders, so there are 46 nodes for 38 cells. Rows of equal group, w, m and
+The classes share their borders, so there are 28 nodes for 20 cells. Rows of equal group, w, m and
 outcome are counted together, and the bets of a plan are few (`BettingBound.plan`), so that the
 logarithms are computed once for all hypotheses; what a hypothesis adds is a product of its counts
 with them.
