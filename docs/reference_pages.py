@@ -21,13 +21,13 @@ FACES = {
 
 GROUPS = {
     "A table you have": (
-        *("read_table", "measure", "impact", "certify", "FairClassifier"),
+        *("read_table", "measure", "impact", "certify", "FairClassifier", "alternatives"),
         *("solve_fair", "CostSensitiveProblem", "LabelledSample", "Prices"),
     ),
     "A launch": ("CertifiedLearner", "TwoPhaseLearner", "load", "plan", "simulate"),
     "Rates": ("FalsePositiveRate", "FalseNegativeRate", "SelectionRate", "Rate"),
     "Classes of rules": ("ScoreThresholds", "Stumps", "Linear", "Estimator", "FiniteClass"),
-    "What comes out": ("Certificate", "Policy"),
+    "What comes out": ("Certificate", "Policy", "explain"),
 }
 """The names of `evenhand` by what they are for; names that no group has are listed as they are."""
 
