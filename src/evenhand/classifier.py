@@ -362,7 +362,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
 
         Fairness is a property of the mixture: the draw that a person meets decides for that person
         only. With an int as `random_state` the same person meets the same draw, wherever they
-        stand in a table and whoever else is in it.
+        stand in a table, and independently of the other rows.
 
         Parameters
         ----------
