@@ -44,11 +44,54 @@ def test_the_entries_are_numbered_from_one_on() -> None:
     assert len(numbers) >= 30
 
 
+def section(title: str) -> str:
+    """The text below a title of the page, as it is written."""
+    text = (DOCS / "deviations.md").read_text(encoding="utf-8")
+    return re.split(r"^## ", text.split(f"## {title}\n")[1], flags=re.M)[0]
+
+
+def part(number: int, start: str) -> str:
+    """The item of an entry that begins with these words in bold."""
+    found = re.search(rf"- \*\*{start}\*\*(.*?)(?= - \*\*|\Z)", entry(number))
+    assert found is not None
+    return found[1]
+
+
+def kept(*starts: str) -> list[dict[str, str]]:
+    """The rows of the last whole run of `make claims` that begin so; at least one for each."""
+    rows = json.loads((DOCS / "measured" / "claims.json").read_text(encoding="utf-8"))["rows"]
+    found = [[row for row in rows if row["row"].startswith(start)] for start in starts]
+    assert all(found)
+    return [row for of_one in found for row in of_one]
+
+
 def claim(start: str) -> str:
     """The figure that `make claims` printed last for the claim that begins so."""
-    rows = json.loads((DOCS / "measured" / "claims.json").read_text(encoding="utf-8"))["rows"]
-    (figure,) = (row["figure"] for row in rows if row["row"].startswith(start))
-    return figure
+    (row,) = kept(start)
+    return row["figure"]
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers in a text, as they are written. A hyphen between two numbers is no sign."""
+    return re.findall(r"(?<![\w.\d])-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e\+?\d+)?(?![\w])", text)
+
+
+def value(number: str) -> float:
+    return float(number.replace(",", ""))
+
+
+def decimals(number: str) -> int:
+    return len(number.split(".")[1]) if "." in number else 0
+
+
+def not_kept(text: str, rows: list[dict[str, str]]) -> list[str]:
+    """The numbers of a text that are no number of these rows, rounded as in the text."""
+    printed = [value(n) for row in rows for n in numbers(" ".join(map(str, row.values())))]
+    return [
+        one
+        for one in numbers(text)
+        if not any(round(other, decimals(one)) == value(one) for other in printed)
+    ]
 
 
 def test_8_independent_rules_miss_the_printed_slack_with_both_constants_one() -> None:
@@ -107,8 +150,8 @@ def coin_cost(world: Discrete) -> float:
 
 def test_23_what_the_coin_costs() -> None:
     costs = {name: coin_cost(make()) for name, make in WORLDS.items()}
-    told = ", ".join(f"{costs[name]:.0f} on {name}" for name in ("random", "D1"))
-    assert f"{costs['lending']:.0f} errors on lending, {told}." in entry(23)
+    others = ", ".join(f"{costs[name]:.0f} on {name}" for name in ("random", "D1"))
+    assert f"{costs['lending']:.0f} errors on lending, {others}." in entry(23)
 
 
 def hindsight_excess(world: Discrete, rounds: int, samples: int) -> float:
@@ -137,23 +180,71 @@ def test_24_the_comparator_in_hindsight() -> None:
     """40 sequences of a million people have a standard error of 13 errors on lending and 6 on
     random: more than four of them off the printed figure is a false alarm with 1e-4.
     """
-    told = re.search(
+    printed = re.search(
         r"by (\d+) \+- 2 errors .* lending, (\d+) \+- 1 on random, none on D1", entry(24)
     )
-    assert told is not None
-    for name, printed, error in (("lending", told[1], 13), ("random", told[2], 6)):
+    assert printed is not None
+    for name, of_page, error in (("lending", printed[1], 13), ("random", printed[2], 6)):
         found = hindsight_excess(WORLDS[name](), 10**6, 40)
-        assert 0 < found == pytest.approx(float(printed), abs=4 * error)
+        assert 0 < found == pytest.approx(float(of_page), abs=4 * error)
     assert hindsight_excess(WORLDS["D1"](), 10**6, 20) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_25_slopes_of_the_default() -> None:
-    text = entry(25)
-    sides = {"one-sided": "0.474", "two-sided": "0.485"}
-    for side, slope in sides.items():
-        assert claim(f"slope of log regret, T=1e3 to 1e6, {side}").startswith(slope)
-        assert f"{slope} ({side})" in text
-    assert f"two-sided regret is {claim('two-sided / one-sided regret')} times" in text
+MEASURED = {
+    "what its constants mean": (
+        lambda: "".join(re.findall(r"^\|.*", section("As printed"), flags=re.M)),
+        ("what the constants of", "as printed, exact oracle, doubling epochs, alpha = 0.250"),
+    ),
+    "where the order shows": (
+        lambda: section("As printed").split("The order shows later")[1],
+        ("as printed, exact oracle, doubling epochs: T0 + regret in the set over theorem 3.1",),
+    ),
+    "1": (lambda: part(1, "What it costs\\."), ("group classifiers in H, online",)),
+    "7": (
+        lambda: part(7, r"Only notation, under O\(\.\)\.").split("for beta in both places")[1],
+        ("negative control: the paper's gamma + beta",),
+    ),
+    "8": (
+        lambda: part(8, "Why a constant is needed\\.").split("That was missed")[1],
+        ("the paper's beta and T0 as printed",),
+    ),
+    "12": (
+        lambda: part(12, "evenhand").split("estimate is ")[1],
+        ("two-sided / one-sided regret",),
+    ),
+    "22": (
+        lambda: part(22, "What was measured\\?*").split("the same coin")[1],
+        (
+            "as printed with the exact oracle, every round",
+            "the same with mu_t = .1/sqrt(t): T = 2,000",
+        ),
+    ),
+    "25": (
+        lambda: part(25, "What was measured\\."),
+        ("slope of log regret", "two-sided / one-sided regret", "literal constants: regret"),
+    ),
+    "28": (
+        lambda: part(28, "What it brings\\.").split("in every round and")[1],
+        ("the same with mu_t = .1/sqrt(t), T = 500", "Lambda_t in a run"),
+    ),
+}
+"""What the page says of runs of `make claims`: the words, and the rows that they are from."""
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measured_figures_are_those_of_the_last_whole_run(name: str) -> None:
+    """Negative control: the same words with every number one tenth larger are not found."""
+    text, starts = MEASURED[name]
+    rows = kept(*starts)
+    assert numbers(text())
+    assert not_kept(text(), rows) == []
+    wrong = " ".join(f"{value(one) * 1.1:.4f}" for one in numbers(text()))
+    assert len(not_kept(wrong, rows)) >= len(numbers(wrong)) / 2
+
+
+def test_20_the_rounds_that_are_a_coin() -> None:
+    coin = theory.uniform_rounds(1e6, math.log(204), 1e-3)
+    assert f"{coin:,} for 204 rules, T = 1e6 and delta = .001" in entry(20)
 
 
 def variances(policy: np.ndarray, propensity: np.ndarray) -> tuple[float, float]:
