@@ -180,13 +180,3 @@ def test_each_claim_has_a_row_with_a_negative_control() -> None:
     assert files - set(controls) == set()
     assert [name for name, control in controls.items() if len(control) < 4] == []
     assert claim_rows("| a claim | `test_x.py` | how | what | - |") == {"test_x.py": "-"}
-
-
-def test_a_row_of_an_older_run_is_explained_as_long_as_it_is_shown() -> None:
-    """The kept table once tested another formula for the paper's beta; the page says so until the
-    next `make claims` has replaced that row.
-    """
-    kept = (ROOT / "docs" / "measured" / "claims.json").read_text(encoding="utf-8")
-    text = (ROOT / "docs" / "guarantee" / "claims.md").read_text(encoding="utf-8")
-    shown = "the paper's order of beta with constant 1" in kept
-    assert shown == ("**The paper's order of beta with constant 1** in the table above" in text)
