@@ -201,7 +201,9 @@ def test_under_load_every_round_is_drawn_once_and_labels_go_to_the_right_person(
     for round in range(1600):
         thread, _, accept, label = told[round]
         assert rounds["accept"][round] == accept
-        assert rounds.features[round, 0] == (0.0 if rounds["erased"][round] else thread % 6)
+        assert rounds.features_of(slice(round, round + 1))[0, 0] == (
+            0.0 if rounds["erased"][round] else thread % 6
+        )
         assert rounds["label"][round] == (0 if round in lost or not accept else label)
     learner.decide(WORLD.features, WORLD.group)
 

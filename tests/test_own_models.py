@@ -350,7 +350,7 @@ def test_who_is_erased_leaves_no_word_in_the_file(tmp_path):
     learner.save(tmp_path / "learner.eh")
     loaded = eh.load(tmp_path / "learner.eh")
     packed = loaded.schema["remark"].encode(["Rumpelstiltskin"])[0, :2]
-    words = loaded.online.rounds.features[:, loaded.schema.places["remark"]]
+    words = loaded.online.rounds.features_of(slice(None))[:, loaded.schema.places["remark"]]
     assert not (words[:, :2] == packed).all(axis=1).any()
 
 

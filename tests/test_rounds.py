@@ -65,6 +65,18 @@ def changes_nothing(rounds, error, method, *arguments):
     return caught.value
 
 
+def append_accepted(rounds, features):
+    """So many people more, all of group a and all accepted."""
+    people = len(features)
+    rounds.append(
+        epoch=1,
+        features=features,
+        group=np.full(people, "a"),
+        accept=np.ones(people, bool),
+        acceptance=np.ones(people),
+    )
+
+
 def of_kind(rounds, accept):
     return np.flatnonzero(rounds["accept"] == accept)
 
@@ -103,7 +115,7 @@ class TestAppending:
         )
         features[0] = np.nan
         group[0] = "b"
-        assert rounds.features.tolist() == [[3.0]]
+        assert rounds.features_of(slice(None)).tolist() == [[3.0]]
         assert rounds.groups_of(slice(None)).tolist() == ["a"]
 
     def test_groups_of_several_kinds_stay_what_they_are(self):
@@ -267,14 +279,14 @@ class TestErase:
         chance = rounds["acceptance"].copy()
         gone = np.array([0, 5, 17, 59])
         rounds.erase(gone)
-        assert (rounds.features[gone] == 0).all()
+        assert (rounds.features_of(gone) == 0).all()
         assert (rounds.prices.false_accept[gone] == 0).all()
         assert rounds.groups_of(gone).tolist() == [None] * 4
         assert (rounds["label"][gone] == 0).all()
         assert (rounds["accept"] == accept).all()
         assert (rounds["acceptance"] == chance).all()
         others = np.setdiff1d(np.arange(60), gone)
-        assert (rounds.features[others] == PEOPLE.features[others]).all()
+        assert (rounds.features_of(others) == PEOPLE.features[others]).all()
         assert not rounds.resolved[gone].any()
 
     @pytest.mark.parametrize("seed", range(4))
@@ -618,7 +630,7 @@ class TestServiceRows:
     def again(self, rounds, target, start, stop):
         rows = slice(start, stop)
         target.append_rows(
-            rounds.features[rows], rounds.groups_of(rows), self.columns(rounds, rows), None
+            rounds.features_of(rows), rounds.groups_of(rows), self.columns(rounds, rows), None
         )
 
     @pytest.mark.parametrize("cuts", [(), (100,), (7, 30, 399)])
@@ -803,7 +815,7 @@ def test_the_log_between_two_rounds_has_one_row_per_round_in_order():
     rounds = table()
     log = rounds.log_between(10, 30)
     assert len(log) == 20
-    assert np.array_equal(log.features, rounds.features[10:30])
+    assert np.array_equal(log.features, rounds.features_of(slice(10, 30)))
     assert np.array_equal(log.rejected, (~rounds["accept"][10:30]).astype(float))
     assert rounds.log_between(10, 30, with_group=False).group is None
     assert rounds.log_between(60, 90) is None
@@ -824,17 +836,53 @@ def test_levels_halve_any_stretch_of_rounds_whatever_the_rhythm():
 
 def test_a_table_grows_and_leaves_what_was_read_as_it_was():
     rounds = table(300)
-    before = rounds.features.copy()
+    before = rounds.features_of(slice(None)).copy()
     assert rounds.log_of_rows(np.arange(10, 20)).features.base is None  # no view
-    view = rounds.features
-    rounds.append(
-        epoch=1,
-        features=np.ones((900, before.shape[1])),
-        group=np.full(900, "a"),
-        accept=np.ones(900, bool),
-        acceptance=np.ones(900),
-    )
+    view = rounds.features_of(slice(None))
+    append_accepted(rounds, np.ones((900, before.shape[1])))
     np.testing.assert_array_equal(view, before)
-    np.testing.assert_array_equal(rounds.features[:300], before)
-    assert (rounds.features[300:] == 1.0).all()
+    np.testing.assert_array_equal(rounds.features_of(slice(300)), before)
+    assert (rounds.features_of(slice(300, None)) == 1.0).all()
     assert len(rounds["accept"]) == 1200
+
+
+@pytest.mark.parametrize("size", [5, 64])
+def test_features_in_chunks_are_those_of_one_array(monkeypatch, size):
+    """Blocks of any length, rows in any order: an array that holds all of them is the truth."""
+    monkeypatch.setattr("evenhand.rounds.CHUNK", size)
+    generator = np.random.default_rng(0)
+    rounds = Rounds()
+    rounds.open(Epoch(1, "explore", 0, 1000, EVERYBODY))
+    whole = np.zeros((0, 3))
+    for people in (1, 2, 7, 1, 20, 0, 64, 3, 100):
+        new = generator.normal(size=(people, 3))
+        whole = np.concatenate([whole, new])
+        if people == 1:
+            rounds.append_one(1, new, "a", True, 1.0, False, None, None)
+        else:
+            append_accepted(rounds, new)
+    rounds.returned = rounds.decided
+    gone = np.array([0, 4, 5, 63, 64, 150])
+    rounds.erase(gone)
+    whole[gone] = 0.0
+
+    def check(table, expected):
+        shuffled = generator.permutation(len(expected))
+        chosen = generator.random(len(expected)) < 0.3
+        for rows in (shuffled, chosen, shuffled[:0], np.array([3, 3, 70])):
+            np.testing.assert_array_equal(table.features_of(rows), expected[rows])
+        for rows in (slice(None), slice(4, 6), slice(3, 71), slice(-9, None), slice(9, 2)):
+            np.testing.assert_array_equal(table.features_of(rows), expected[rows])
+
+    check(rounds, whole)
+    check(Rounds.from_fields(rounds.to_fields()), whole)
+    rounds.drop_from(100)
+    check(rounds, whole[:100])
+
+
+def test_chunks_of_features_never_move(monkeypatch):
+    monkeypatch.setattr("evenhand.rounds.CHUNK", 128)
+    rounds = table(300)
+    first = rounds.features_of(slice(0, 128))
+    append_accepted(rounds, np.ones((5000, rounds.columns)))
+    assert np.shares_memory(first, rounds.features_of(slice(0, 128)))

@@ -296,7 +296,7 @@ class Canary:
 
 
 def seen_values(learner):
-    return set(np.ravel(learner.online.rounds.features).tolist())
+    return set(np.ravel(learner.online.rounds.features_of(slice(None))).tolist())
 
 
 # nobody is left out
@@ -356,7 +356,7 @@ def test_an_erased_person_keeps_the_place_in_the_block(tmp_path):
     append_rows(rounds, rows, lineage, columns=1, maturity=LOAN.maturity)
     assert rounds["round"].tolist() == list(range(6))
     assert rounds["erased"].tolist() == [False, True, False, False, False, False]
-    assert rounds.features[1].tolist() == [0.0]
+    assert rounds.features_of(slice(None))[1].tolist() == [0.0]
     assert rounds.groups_of(slice(1, 2)).tolist() == [None]
     assert rounds["label"].tolist() == [0, 0, 1, 1, 1, 1]
     assert rounds["overruled"].tolist() == [True, False, False, False, False, False]

@@ -58,6 +58,8 @@ UNKNOWN = -1
 FIRST_CAPACITY = 64
 AT_ONCE = 65_536
 """Rows of an empty table, and rows that are looked at at a time."""
+CHUNK = 65_536
+"""Rows of a chunk of features."""
 PATIENCE = 100
 """Without a maturity window, a label counts as "not come" for the drift tests once this many
 people have been decided after the call that decided the person. A preset number: the category of
@@ -319,7 +321,8 @@ class Rounds:
         self._data: dict[str, Column] = {
             name: np.zeros(FIRST_CAPACITY, kind) for name, kind in KINDS.items()
         }
-        self._features: FloatArray = np.zeros((FIRST_CAPACITY, 0))
+        self._capacity = FIRST_CAPACITY
+        self._features = FeatureTable(0)
         self._prices: FloatArray | None = None  # (capacity, 2): false accept, false reject
         self._groups: list[Group] = []
         self._code: dict[Hashable, int] = {}
@@ -378,9 +381,16 @@ class Rounds:
         return self._data[name][: self._size]
 
     @property
-    def features(self) -> FloatArray:
-        """The features; zeros where the person was erased."""
-        return self._features[: self._size]
+    def columns(self) -> int:
+        """How many features a person has; 0 while nobody has been decided."""
+        return self._features.columns
+
+    def features_of(self, rows: slice | IntArray | BoolArray) -> FloatArray:
+        """The features of some rows; zeros where the person was erased."""
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(self._size)
+            return self._features.between(start, max(start, stop))
+        return self._features.at(np.flatnonzero(rows) if rows.dtype == bool else rows)
 
     @property
     def prices(self) -> Prices | None:
@@ -518,7 +528,7 @@ class Rounds:
         data["accept"][rows] = accept
         data["acceptance"][rows] = acceptance
         data["audit"][rows] = False if audit is None else audit
-        self._features[rows] = features
+        self._features.write(start, features)
         if self._prices is not None and prices is not None:
             self._prices[rows, 0] = prices.false_accept
             self._prices[rows, 1] = prices.false_reject
@@ -553,7 +563,7 @@ class Rounds:
         self._data["label_late"][rows] = False
         for name, column in columns.items():
             self._data[name][rows] = column
-        self._features[rows] = features
+        self._features.write(start, features)
         if self._prices is not None and prices is not None:
             self._prices[rows, 0] = prices.false_accept
             self._prices[rows, 1] = prices.false_reject
@@ -595,7 +605,7 @@ class Rounds:
         data["accept"][row] = accept
         data["acceptance"][row] = acceptance
         data["audit"][row] = audit
-        self._features[row] = features[0]
+        self._features.write_one(row, features[0])
         if self._prices is not None and prices is not None:
             self._prices[row, 0] = np.ravel(prices.false_accept)[0]
             self._prices[row, 1] = np.ravel(prices.false_reject)[0]
@@ -638,20 +648,21 @@ class Rounds:
 
     def _make_room(self, people: int, columns: int, priced: bool) -> int:
         """The first free row. Capacity doubles, so that appending costs O(1) per person; pages that
-        nobody has written to take no memory.
+        nobody has written to take no memory. One column after the other is copied, so that hardly
+        more than the table itself is needed; features are never copied once there are many.
         """
-        if self._features.shape[1] != columns:
-            self._features = np.zeros((len(self._features), columns))
+        if self._features.columns != columns:
+            self._features = FeatureTable(columns)
         if priced and self._prices is None:
-            self._prices = np.zeros((len(self._features), 2))
-        capacity = len(self._features)
-        if self._size + people > capacity:
-            larger = max(2 * capacity, self._size + people)
+            self._prices = np.zeros((self._capacity, 2))
+        needed = self._size + people
+        if needed > self._capacity:
+            self._capacity = max(2 * self._capacity, needed)
             for name in KINDS:
-                self._data[name] = _grown(self._data[name], larger)
-            self._features = _grown(self._features, larger)
+                self._data[name] = _grown(self._data[name], self._capacity)
             if self._prices is not None:
-                self._prices = _grown(self._prices, larger)
+                self._prices = _grown(self._prices, self._capacity)
+        self._features.make_room(needed)
         return self._size
 
     def _code_of(self, group: Hashable) -> int:
@@ -794,7 +805,7 @@ class Rounds:
         bill = self._bill(changed)
         self["erased"][changed] = True
         self._forget_derived()
-        self._features[changed] = 0.0
+        self._features.wipe(changed)
         self["group"][changed] = UNKNOWN
         if self._prices is not None:
             self._prices[changed] = 0.0
@@ -853,8 +864,9 @@ class Rounds:
             self._data[name] = self[name][needed].copy()
         if self._prices is not None:
             self._prices = self._prices[: self._size][needed]
-        self._features = self.features[needed]
+        self._features = FeatureTable.of(self.features_of(needed))
         self._size = size
+        self._capacity = size
 
     def _require_rows(self, what: str) -> None:
         if self.keep == "counts":
@@ -999,7 +1011,7 @@ class Rounds:
         group = self.groups_of(rows)
         label = self._label_at_closing(rows)
         here = ~self["erased"][rows]
-        features = self.features[rows]
+        features = self.features_of(rows)
         if not here.all():
             features = features[here]
         contexts = find_contexts(features, group[here], acceptance[here])
@@ -1097,7 +1109,7 @@ class Rounds:
         known = bool((self["group"][places] != UNKNOWN).all())
         prices = self.prices
         return RoundLog.of_checked(
-            self.features[rows] if chosen.all() else self.features[places],
+            self.features_of(rows if chosen.all() else places),
             self.groups_of(places) if known else None,
             prices and prices_of(prices, self._size, places),
             acceptance=self["acceptance"][places],
@@ -1239,7 +1251,7 @@ class Rounds:
         places = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
         weight = np.full(len(places), people / max(len(places), 1))
         whole = len(places) == rows.stop - rows.start
-        return self.features[rows if whole else places], self.groups_of(places), weight
+        return self.features_of(rows if whole else places), self.groups_of(places), weight
 
     def arrivals(self, stop: int, without: Sequence[int] = ()) -> Arrivals:
         """The people of the rounds before `stop`; `without`: rounds whose label counts as missing
@@ -1267,7 +1279,7 @@ class Rounds:
         if rows.stop > rows.start:
             known = self["label"][rows].astype(np.int64)
             known[np.isin(self["round"][rows], list(without))] = 0
-            features.append(self.features[rows])
+            features.append(self.features_of(rows))
             groups.append(self.groups_of(rows).astype(object))
             labels.append(known)
             counts.append(np.ones(len(known)))
@@ -1295,7 +1307,7 @@ class Rounds:
         return {
             "columns": columns | {"group": renumbered[codes]},
             "at": None if np.isnan(self["at"]).all() else _without_nan(self["at"]),
-            "features": self.features,
+            "features": self.features_of(slice(None)),
             "prices": None if self._prices is None else self._prices[: self._size],
             "groups": [self._groups[code] for code in used],
             "counted": self.counted,
@@ -1336,7 +1348,8 @@ class Rounds:
         if columns:
             raise InvalidInput(f"the rounds have unknown columns: {', '.join(columns)}.")
         rounds._size = size
-        rounds._features = _table(stored["features"], size, "features")
+        rounds._capacity = size
+        rounds._features = FeatureTable.of(_table(stored["features"], size, "features"))
         if stored["prices"] is not None:
             rounds._prices = _table(stored["prices"], size, "prices")
         for group in stored["groups"]:
@@ -1389,6 +1402,87 @@ class Rounds:
                 f"were decided and {self.returned} returned; each round stands once, in the order "
                 "of arrival."
             )
+
+
+class FeatureTable:
+    """Features in chunks of CHUNK rows. Chunks never move: a table that doubled by copying would
+    need twice its memory for a moment, and a call of decide() would wait for the copy. Only the
+    first chunk grows, by doubling.
+
+    Examples
+    --------
+    >>> table = FeatureTable.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> table.wipe(np.array([0]))
+    >>> table.between(0, 2).tolist(), table.at(np.array([1])).tolist()
+    ([[0.0, 0.0], [3.0, 4.0]], [[3.0, 4.0]])
+    """
+
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+        self._chunks: list[FloatArray] = [np.zeros((FIRST_CAPACITY, columns))]
+
+    @classmethod
+    def of(cls, features: FloatArray) -> "FeatureTable":
+        """A table with these rows."""
+        table = cls(features.shape[1])
+        table.make_room(len(features))
+        table.write(0, features)
+        return table
+
+    def make_room(self, rows: int) -> None:
+        """Let there be at least so many rows. New ones are zeros, which take no memory until they
+        are written to.
+        """
+        first = self._chunks[0]
+        if len(first) < min(rows, CHUNK):
+            self._chunks[0] = _grown(first, min(max(2 * len(first), rows), CHUNK))
+        while rows > len(self._chunks) * CHUNK:
+            self._chunks.append(np.zeros((CHUNK, self.columns)))
+
+    def write(self, start: int, features: FloatArray) -> None:
+        """These features are those of the rows from `start` on."""
+        for number, here, there in _pieces(start, start + len(features)):
+            self._chunks[number][here] = features[there]
+
+    def write_one(self, row: int, features: FloatArray) -> None:
+        """The features (columns,) of one row."""
+        self._chunks[row // CHUNK][row % CHUNK] = features
+
+    def wipe(self, rows: IntArray) -> None:
+        """Set these rows to zero."""
+        for number in np.unique(rows // CHUNK).tolist():
+            self._chunks[number][rows[rows // CHUNK == number] % CHUNK] = 0.0
+
+    def between(self, start: int, stop: int) -> FloatArray:
+        """The rows start .. stop - 1: a view if they are of one chunk, else a copy."""
+        pieces = [self._chunks[number][here] for number, here, _ in _pieces(start, stop)]
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate(pieces) if pieces else np.zeros((0, self.columns))
+
+    def at(self, rows: IntArray) -> FloatArray:
+        """A copy of these rows, in this order."""
+        numbers = rows // CHUNK
+        present = np.unique(numbers).tolist()
+        if len(present) == 1:
+            return np.asarray(self._chunks[present[0]][rows % CHUNK])
+        found = np.empty((len(rows), self.columns))
+        for number in present:
+            here = numbers == number
+            found[here] = self._chunks[number][rows[here] % CHUNK]
+        return found
+
+
+def _pieces(start: int, stop: int) -> Iterator[tuple[int, slice, slice]]:
+    """(number of the chunk, its rows, the same rows counted from `start`) of the rows start ..
+    stop - 1.
+    """
+    at = start
+    while at < stop:
+        number, first = divmod(at, CHUNK)
+        end = min(stop, (number + 1) * CHUNK)
+        yield number, slice(first, first + end - at), slice(at - start, end - start)
+        at = end
 
 
 class CountedPeople(Protocol):

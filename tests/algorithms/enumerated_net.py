@@ -87,7 +87,7 @@ def estimated_losses(learner, accepts):
         if two_sided and phases[int(rounds["epoch"][row])] == "explore":
             continue
         counted += 1
-        context = int(rounds.features[row, 0])
+        context = int(rounds.features_of(slice(row, row + 1))[0, 0])
         p = rounds["acceptance"][row]
         label = rounds["label"][row]
         if rounds["accept"][row]:

@@ -51,7 +51,7 @@ def check_exp4_at_is_the_formula():
     losses = np.zeros(len(accepts))
     for row in range(learner.state.learned_to):
         if rounds["accept"][row]:
-            yhat = np.where(accepts[:, int(rounds.features[row, 0])], 1, -1)
+            yhat = np.where(accepts[:, int(rounds.features_of(slice(row, row + 1))[0, 0])], 1, -1)
             losses += (yhat != rounds["label"][row]) / rounds["acceptance"][row]
     eta = np.sqrt(np.log(len(net)) / (3 * 3000))
     expected = eta + (1 - eta) * (mean_member(net, losses, eta) @ accepts)

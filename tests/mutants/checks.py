@@ -263,7 +263,7 @@ def check_nominees_ignore_epochs_opened_before():
     """
     learner = learner_at_work(3000, 0.03, bound="nominate")
     play(learner, world().draw(learner.rounds_left, stream(2, "people")))
-    bound = learner.hypotheses.bind(learner.online.rounds.features[:100], None)
+    bound = learner.hypotheses.bind(learner.online.rounds.features_of(slice(100)), None)
     members = (bound.hypothesis(0),)
     before = learner.state.process.state.wealth
     learner.online.state = nominate(learner.state, members[:1], learner.round, labels=1e9)

@@ -264,10 +264,12 @@ def check_rows_are_in_the_order_of_arrival():
     copied = Rounds()
     names = ("epoch", "at", "accept", "acceptance", "audit", "label", "settled", "overruled")
     columns = {name: rounds[name] for name in (*names, "erased", "group_late")}
-    copied.append_rows(rounds.features, rounds.groups_of(slice(None)), columns, None)
+    copied.append_rows(
+        rounds.features_of(slice(None)), rounds.groups_of(slice(None)), columns, None
+    )
     for table in (rounds, copied):
         np.testing.assert_array_equal(table["round"], np.arange(learner.round))
-        np.testing.assert_array_equal(table.features[-30:], sample.features)
+        np.testing.assert_array_equal(table.features_of(slice(-30, None)), sample.features)
         np.testing.assert_array_equal(table.groups_of(slice(None))[-30:], sample.group)
         np.testing.assert_array_equal(table["accept"][-30:], accept)
         drawn = np.where(accept, table["acceptance"][-30:], 1 - table["acceptance"][-30:])

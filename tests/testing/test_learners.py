@@ -175,7 +175,7 @@ class Hoarding(Uniform):
     """Decides as if it had forgotten, and stores what it should have."""
 
     def erase(self, round):
-        kept = self.online.rounds.features[int(round)].tolist()
+        kept = self.online.rounds.features_of(np.array([int(round)]))[0].tolist()
         self.settings["kept"] = [*self.settings.get("kept", []), kept]
         super().erase(round)
 

@@ -287,7 +287,7 @@ def _explored_people(rounds: Rounds) -> Arrivals:
     turns = [epoch.number for epoch in rounds.epochs if epoch.phase == "explore"]
     rows = np.isin(rounds["epoch"], turns) & (rounds["label"] != 0) & ~rounds.label_discarded
     rows &= rounds["round"] < rounds.first_missing(may_come=True)
-    features = [rounds.features[rows]]
+    features = [rounds.features_of(rows)]
     groups = [rounds.groups_of(rows).astype(object)]
     labels = [rounds["label"][rows].astype(np.int64)]
     counts = [np.ones(int(rows.sum()))]

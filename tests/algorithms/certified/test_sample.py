@@ -61,7 +61,9 @@ def exact(rounds):
     totals = np.zeros((5, 3))
     for row in range(len(rounds)):
         if not rounds["erased"][row] and not (rounds["accept"][row] and not rounds["label"][row]):
-            cell = sum(rounds.features[row, 0] >= rule.value for rule in CUTS.members)
+            cell = sum(
+                rounds.features_of(slice(row, row + 1))[0, 0] >= rule.value for rule in CUTS.members
+            )
             outcome = {0: 0, 1: 1, -1: 2}[int(rounds["label"][row])]
             totals[cell, outcome] += 1
     return totals
@@ -123,7 +125,7 @@ def test_whoever_is_erased_or_overruled_is_gone(monkeypatch):
     monkeypatch.setattr(sample, "most_rows", lambda _: 90)
     rounds = continuous()
     before = taken(rounds)
-    gone = np.flatnonzero((rounds.features == before.log.features[5]).all(axis=1))
+    gone = np.flatnonzero((rounds.features_of(slice(None)) == before.log.features[5]).all(axis=1))
     rounds.erase(gone)
     rounds.overrule(np.flatnonzero(rounds["label"] != 0)[:40], np.zeros(40, dtype=bool))
     after = taken(rounds)

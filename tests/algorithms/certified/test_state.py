@@ -89,7 +89,7 @@ def test_no_value_of_a_single_person_is_in_the_state(name, kind):
     features, group, label, canaries = people_with_canaries(kind)
     learner = played(LEARNERS[name](), features, group, label)
     assert len(learner.report.epochs) > 1
-    assert canaries <= set(learner.online.rounds.features[:, 1].tolist())
+    assert canaries <= set(learner.online.rounds.features_of(slice(None))[:, 1].tolist())
     hypotheses = learner.online.algorithm.hypotheses
     document = storage.state_to_json(learner.online.state, hypotheses)
     assert not numbers_in(json.loads(json.dumps(document))) & canaries

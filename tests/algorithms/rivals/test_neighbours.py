@@ -89,7 +89,7 @@ def test_inverse_gap_deploys_what_its_inequality_allows():
     play(learner, 1200, 0, block=1)
     rounds = learner.online.rounds
     stop = learner.state.learned_to
-    context = rounds.features[:stop, 0].astype(int)
+    context = rounds.features_of(slice(stop))[:, 0].astype(int)
     accepted = rounds["accept"][:stop]
     bad = accepted & (rounds["label"][:stop] == -1)
     overall = bad.sum() / accepted.sum()

@@ -206,7 +206,7 @@ def first_arrivals(rounds: Rounds, first: int, stop: int) -> PastPeople:
     """The people of the rounds first .. stop - 1, closed or not, who are left: the values at which
     thresholds and stumps cut. Their labels are not looked at.
     """
-    people = replace(PastPeople.nobody(), features=np.zeros((0, rounds.features.shape[1])))
+    people = replace(PastPeople.nobody(), features=np.zeros((0, rounds.columns)))
     for _, begin, end in rounds.spans(first, stop):
         features, group, weight = rounds.people(begin, end)
         if len(features):

@@ -260,7 +260,7 @@ def _counted_between_cuts(rounds: Rounds, first: int, stop: int, slots: RuleSlot
     cells = len(slots) + 1
     total = np.zeros(4 * cells)
     for rows in rounds.resolved_rows(first, stop):
-        place = 4 * slots.cell(rounds.features[rows]) + rounds.outcomes(rounds["round"][rows])
+        place = 4 * slots.cell(rounds.features_of(rows)) + rounds.outcomes(rounds["round"][rows])
         total += np.bincount(place, minlength=4 * cells)
     return total.reshape(cells, 4)
 

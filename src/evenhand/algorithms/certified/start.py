@@ -211,7 +211,7 @@ def _process(
         groups=groups,
         rates=guarantee.rates,
         delta=delta,
-        columns=max(rounds.features.shape[1], 1),
+        columns=max(rounds.columns, 1),
         log_size=log(max(len(members), 1)),
         seed=guarantee.seed,
         group_decides=guarantee.group_decides,

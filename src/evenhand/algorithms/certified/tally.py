@@ -165,7 +165,7 @@ class Tally:
                 self._add_rows(table, rows[here], outcome[part][here], slots)
 
     def _add_rows(self, table: Rounds, rows: IntArray, outcome: IntArray, slots: RuleSlots) -> None:
-        features = table.features[rows]
+        features = table.features_of(rows)
         p = table["acceptance"][rows]
         m = coarse(self.regression.negative_probability(features))
         columns = (table["group"][rows].astype(np.float64), p, m)
