@@ -390,7 +390,9 @@ class Rounds:
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(self._size)
             return self._features.between(start, max(start, stop))
-        return self._features.at(np.flatnonzero(rows) if rows.dtype == bool else rows)
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
+        return self._features.at(rows.astype(np.int64, copy=False))
 
     @property
     def prices(self) -> Prices | None:
@@ -662,7 +664,8 @@ class Rounds:
                 self._data[name] = _grown(self._data[name], self._capacity)
             if self._prices is not None:
                 self._prices = _grown(self._prices, self._capacity)
-        self._features.make_room(needed)
+        if needed > self._features.capacity:
+            self._features.make_room(needed)
         return self._size
 
     def _code_of(self, group: Hashable) -> int:
@@ -1045,7 +1048,7 @@ class Rounds:
         `lost_...`, `overruled` and `late_groups` of `Counts`.
         """
         rows = self._rows_from(first, stop)
-        gone = np.arange(rows.start, rows.stop)[self["erased"][rows]]
+        gone = rows.start + np.flatnonzero(self["erased"][rows])
         accept = self["accept"][gone]
         chances, which = np.unique(self["acceptance"][gone], return_inverse=True)
         return {
@@ -1059,7 +1062,7 @@ class Rounds:
 
     def _by_group(self, rows: slice, mark: str) -> GroupCounts:
         """People with a mark who were not erased."""
-        here = np.arange(rows.start, rows.stop)[self[mark][rows] & ~self["erased"][rows]]
+        here = rows.start + np.flatnonzero(self[mark][rows] & ~self["erased"][rows])
         counts: GroupCounts = {}
         drawn = self["accept"][here].tolist()
         for key in zip(self.groups_of(here).tolist(), drawn, strict=True):
@@ -1103,7 +1106,7 @@ class Rounds:
         """The chosen rows, which must be resolved, as a log: with the group where it is known of
         all of them.
         """
-        places = np.arange(rows.start, rows.stop)[chosen]
+        places = rows.start + np.flatnonzero(chosen)
         accept = self["accept"][places]
         label = self["label"][places]
         known = bool((self["group"][places] != UNKNOWN).all())
@@ -1419,7 +1422,8 @@ class FeatureTable:
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
-        self._chunks: list[FloatArray] = [np.zeros((FIRST_CAPACITY, columns))]
+        self.capacity = min(FIRST_CAPACITY, CHUNK)
+        self._chunks: list[FloatArray] = [np.zeros((self.capacity, columns))]
 
     @classmethod
     def of(cls, features: FloatArray) -> "FeatureTable":
@@ -1438,6 +1442,7 @@ class FeatureTable:
             self._chunks[0] = _grown(first, min(max(2 * len(first), rows), CHUNK))
         while rows > len(self._chunks) * CHUNK:
             self._chunks.append(np.zeros((CHUNK, self.columns)))
+        self.capacity = sum(map(len, self._chunks))
 
     def write(self, start: int, features: FloatArray) -> None:
         """These features are those of the rows from `start` on."""
