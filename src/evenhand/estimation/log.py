@@ -6,6 +6,7 @@ merge. Large tables are numbered by compiled code in one pass; small ones are ha
 column and sorted. Both find the same contexts.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_not
@@ -176,9 +177,11 @@ def numbered(group: GroupArray) -> tuple[list[Group], IntArray]:
     appear, and which of them each row has.
     """
     if group.dtype.kind not in "biufUS":
-        seen: dict[Group, int] = {}
-        codes = [seen.setdefault(value, len(seen)) for value in group.tolist()]
-        return list(seen), np.array(codes, dtype=np.int64)
+        # a value that is new gets the number of those before it; no step runs in Python
+        seen: defaultdict[Group, int] = defaultdict()
+        seen.default_factory = seen.__len__
+        codes = np.fromiter(map(seen.__getitem__, group.tolist()), np.int64, len(group))
+        return list(seen), codes
     values: list[Group] = []
     code = np.full(len(group), -1)
     while len(values) < FEW_GROUPS and (code < 0).any():

@@ -465,8 +465,9 @@ def _similar_cells(
     # the leading directions, by orthogonal iteration: a full decomposition costs too much
     rank = min(COMPONENTS, *table.shape)
     basis = np.linspace(-1.0, 1.0, len(table))[:, np.newaxis] ** np.arange(rank)
+    weighted = table * fraction
     for _ in range(ITERATIONS):
-        basis, _ = np.linalg.qr((table * fraction) @ (table.T @ basis))
+        basis, _ = np.linalg.qr(weighted @ (table.T @ basis))
     z = table.T @ basis
     scale = np.sqrt(fraction @ z**2)
     z = np.c_[z / np.where(scale > FEWEST, scale, 1.0), np.ones(len(fraction))]

@@ -22,6 +22,7 @@ in [0, 1]: .0035 for 20,000 rounds, and none where the counts are exact.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,6 +41,8 @@ MOST_ANSWERS = 5_000_000
 """Rounds of each stratum that are kept, at most: fewer where there are many rules, so that the
 table of who accepts whom has about MOST_ANSWERS entries, but at least FEWEST_ROWS.
 """
+LEVELS = 65
+"""Levels of a round (`sampling_level`) lie below this."""
 SAMPLE = "planning sample"
 CELLS = "people between cuts"
 """The names under which the table remembers the sample, and the exact counts."""
@@ -90,6 +93,14 @@ class CohortSample:
             sampling_level(rounds["round"][chosen]),
             found if sizes is None else sizes.copy(),
         )
+
+    @cached_property
+    def of_level(self) -> IntArray:
+        """(3, LEVELS): rows of each stratum and level. A quota closes cohorts by the hundred, and
+        each closing asks all of them.
+        """
+        place = LEVELS * self.stratum + self.level
+        return np.bincount(place, minlength=3 * LEVELS).reshape(3, LEVELS)
 
     @property
     def scale(self) -> FloatArray:
@@ -189,9 +200,9 @@ def _least_levels(pieces: list[CohortSample | Counts], most: int) -> IntArray:
     parts = [piece for piece in pieces if isinstance(piece, CohortSample)]
     k = np.zeros(3, dtype=np.int64)
     for stratum in range(3):
-        of_level = np.zeros(65, dtype=np.int64)
+        of_level = np.zeros(LEVELS, dtype=np.int64)
         for part in parts:
-            of_level += np.bincount(part.level[part.stratum == stratum], minlength=65)
+            of_level += part.of_level[stratum]
         kept = np.cumsum(of_level[::-1])[::-1]  # rounds of this level or a higher one
         k[stratum] = int(np.argmax(kept <= most))
         # what was thinned before is not there any more, but it was too much then
