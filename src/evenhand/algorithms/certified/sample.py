@@ -199,10 +199,9 @@ def _least_levels(pieces: list[CohortSample | Counts], most: int) -> IntArray:
     """(3,): the smallest k of each stratum for which at most so many rounds are kept."""
     parts = [piece for piece in pieces if isinstance(piece, CohortSample)]
     k = np.zeros(3, dtype=np.int64)
-    for stratum in range(3):
-        of_level = np.zeros(LEVELS, dtype=np.int64)
-        for part in parts:
-            of_level += part.of_level[stratum]
+    if not parts:
+        return k
+    for stratum, of_level in enumerate(np.sum([part.of_level for part in parts], axis=0)):
         kept = np.cumsum(of_level[::-1])[::-1]  # rounds of this level or a higher one
         k[stratum] = int(np.argmax(kept <= most))
         # what was thinned before is not there any more, but it was too much then
