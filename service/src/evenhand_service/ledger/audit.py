@@ -344,7 +344,10 @@ class _Seen:
     ) -> None:
         self.refuse = refuse
         # rows that a restore lost are on record: what a witness saw of them is no surprise
-        restored = [event for event in ledger.events() if event.action == "restored"]
+        try:
+            restored = [event for event in ledger.events() if event.action == "restored"]
+        except (ValueError, KeyError, TypeError):
+            restored = []  # an event was damaged: its hash differs, which the chain reports
         self._lost = [(event.at, int(event.info.get("head", 0))) for event in restored]
         self.heads: dict[int, str] = {}
         self.roots: dict[int, bytes] = {}
