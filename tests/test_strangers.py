@@ -344,8 +344,8 @@ def test_an_environment_that_ignores_prices_breaks_a_requirement():
 def test_rates_are_named_once():
     assert list(RATES) == ["fpr", "fnr", "selection"]
     assert [rate.symbol for rate in as_rates("equalised-odds")] == ["FPR", "FNR"]
-    with pytest.raises(InvalidInput, match="'tpr'"):
-        CertifiedLearner(TenCuts(), "tpr", 0.1, 0.05)
+    with pytest.raises(InvalidInput, match="'npv'"):
+        CertifiedLearner(TenCuts(), "npv", 0.1, 0.05)
     with pytest.raises(InvalidInput, match="rate"):
         as_rates([1])
 

@@ -167,7 +167,7 @@ def test_settings_are_frozen(make):
 @pytest.mark.parametrize("make", [certified, two_phase, greedy])
 def test_rates_by_name_and_several_of_them(make):
     with pytest.raises(InvalidInput):
-        make(rate="tpr")
+        make(rate="npv")
     assert make(rate="fnr").rates == (FalseNegativeRate(),)
     assert make(rate=["fpr", SelectionRate()]).rates == (FPR, SelectionRate())
     assert make(rate="equalised-odds").rates == (FPR, FalseNegativeRate())
