@@ -52,8 +52,11 @@ class Results:
         self.parts.append(part)
 
     def add(self, row: dict[str, Any]) -> None:
-        """One more row: row (its name), target, figure, holds, and whatever else there is."""
-        self.rows.append({**row, "commit": self.where["commit"]})
+        """One more row: row (its name), target, figure, holds, and whatever else there is. It takes
+        the place of an earlier one of the same name.
+        """
+        earlier = [one for one in self.rows if one["row"] != row["row"]]
+        self.rows = [*earlier, {**row, "commit": self.where["commit"]}]
         self.write(whole=False)
 
     def finish(self) -> None:

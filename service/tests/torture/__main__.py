@@ -20,9 +20,10 @@ from service.tests.torture.rows import ROWS, measured
 def shown(number, found, seconds, results):
     target, figure, held = found
     name = ROWS[number].name
-    results.add(
-        {"row": name, "target": target, "figure": figure, "holds": held, "seconds": seconds}
-    )
+    row = {"row": name, "target": target, "figure": figure, "holds": held, "seconds": seconds}
+    results.add({**row, "part": name})
+    if held:
+        results.part_is_done(name)
     print(
         f"{'held  ' if held else 'BROKEN'} {number + 1:2d}. {name} ({seconds:.0f} s)",
         flush=True,
@@ -80,12 +81,16 @@ def main(words=None):
         for part in asked.rows
         if part == str(i + 1) or (part in row.name and not part.isdigit())
     }
+    results = Results(
+        Path("torture-results.json"),
+        whole=not asked.rows and not asked.quick,
+        go_on="EVENHAND_CONTINUE" in os.environ,
+        quick=asked.quick,
+    )
     chosen = chosen if asked.rows else set(range(len(ROWS)))
+    chosen = {i for i in chosen if ROWS[i].name not in results.parts}
     chosen |= {i for i, row in numbered if row.leaves and any(ROWS[n].takes for n in chosen)}
     began = time.monotonic()
-    results = Results(
-        Path("torture-results.json"), whole=not asked.rows and not asked.quick, quick=asked.quick
-    )
     with one_place():
         held = table(sorted(chosen), asked.quick, asked.workers, results)
     results.finish()
