@@ -886,3 +886,25 @@ def test_chunks_of_features_never_move(monkeypatch):
     first = rounds.features_of(slice(0, 128))
     append_accepted(rounds, np.ones((5000, rounds.columns)))
     assert np.shares_memory(first, rounds.features_of(slice(0, 128)))
+
+
+def test_times_take_memory_once_one_is_given():
+    rounds = Rounds()
+    rounds.open(Epoch(1, "explore", 0, 1000, EVERYBODY))
+    times = []
+
+    def one_more(at):
+        rounds.append_one(1, np.ones((1, 1)), "a", True, 1.0, False, None, at)
+        times.append(np.nan if at is None else at)
+
+    for _ in range(100):
+        one_more(None)
+    assert rounds["at"].strides == (0,)  # one number for all
+    for stored in (rounds, Rounds.from_fields(rounds.to_fields())):
+        np.testing.assert_array_equal(stored["at"], times)
+    for at in (3.0, 3.0, None, *np.arange(4.0, 200.0)):
+        one_more(at)
+    for stored in (rounds, Rounds.from_fields(rounds.to_fields())):
+        np.testing.assert_array_equal(stored["at"], times)
+        stored.append_one(1, np.ones((1, 1)), "a", True, 1.0, False, None, 250.0)
+        assert stored["at"][-1] == 250.0

@@ -321,6 +321,8 @@ class Rounds:
         self._data: dict[str, Column] = {
             name: np.zeros(FIRST_CAPACITY, kind) for name, kind in KINDS.items()
         }
+        self._data["at"] = _no_times(FIRST_CAPACITY)
+        self._timed = False  # whether a time was ever given
         self._capacity = FIRST_CAPACITY
         self._features = FeatureTable(0)
         self._prices: FloatArray | None = None  # (capacity, 2): false accept, false reject
@@ -524,7 +526,7 @@ class Rounds:
         data = self._data
         data["round"][rows] = np.arange(self.decided, self.decided + people)
         data["epoch"][rows] = epoch
-        data["at"][rows] = np.nan if at is None else at
+        self._write_time(rows, at)
         data["call_end"][rows] = self.decided + people if call_end is None else call_end
         data["group"][rows] = self._codes_of(group, people)
         data["accept"][rows] = accept
@@ -564,7 +566,9 @@ class Rounds:
         self._data["group"][rows] = self._codes_of(group, people)
         self._data["label_late"][rows] = False
         for name, column in columns.items():
-            self._data[name][rows] = column
+            if name != "at":
+                self._data[name][rows] = column
+        self._write_time(rows, columns["at"])
         self._features.write(start, features)
         if self._prices is not None and prices is not None:
             self._prices[rows, 0] = prices.false_accept
@@ -573,6 +577,15 @@ class Rounds:
         self.decided += people
         self.returned = self.decided
         self._count_bill()
+
+    def _write_time(self, rows: slice | int, at: float | FloatArray | None) -> None:
+        """The time of these rows. Where nobody ever gives one, the column takes no memory."""
+        if not self._timed:
+            if at is None:
+                return
+            self._timed = True
+            self._data["at"] = np.full(self._capacity, np.nan)
+        self._data["at"][rows] = np.nan if at is None else at
 
     def drop_from(self, round: int) -> None:
         """Take out the rounds from this one on: they will be appended again, as they are known
@@ -601,7 +614,7 @@ class Rounds:
         data = self._data
         data["round"][row] = self.decided
         data["epoch"][row] = epoch
-        data["at"][row] = np.nan if at is None else at
+        self._write_time(row, at)
         data["call_end"][row] = self.decided + 1
         data["group"][row] = self._code_of(group)
         data["accept"][row] = accept
@@ -661,7 +674,10 @@ class Rounds:
         if needed > self._capacity:
             self._capacity = max(2 * self._capacity, needed)
             for name in KINDS:
-                self._data[name] = _grown(self._data[name], self._capacity)
+                if name == "at" and not self._timed:
+                    self._data["at"] = _no_times(self._capacity)
+                else:
+                    self._data[name] = _grown(self._data[name], self._capacity)
             if self._prices is not None:
                 self._prices = _grown(self._prices, self._capacity)
         if needed > self._features.capacity:
@@ -865,6 +881,8 @@ class Rounds:
         size = int(needed.sum())
         for name in KINDS:
             self._data[name] = self[name][needed].copy()
+        if not self._timed:
+            self._data["at"] = _no_times(size)
         if self._prices is not None:
             self._prices = self._prices[: self._size][needed]
         self._features = FeatureTable.of(self.features_of(needed))
@@ -1338,7 +1356,7 @@ class Rounds:
                 rounds._code_of(group)
         columns = dict(stored["columns"])
         size = len(columns["accept"])
-        columns["at"] = np.full(size, np.nan)
+        columns["at"] = _no_times(size)
         if stored["at"] is not None:
             columns["at"] = np.where(stored["at"][0], np.nan, stored["at"][1])
         for name, kind in KINDS.items():
@@ -1347,11 +1365,12 @@ class Rounds:
                 raise InvalidInput(
                     f"the column {name} of the rounds is {column.dtype} of shape {column.shape}."
                 )
-            rounds._data[name] = column.copy()
+            rounds._data[name] = column if name == "at" else column.copy()
         if columns:
             raise InvalidInput(f"the rounds have unknown columns: {', '.join(columns)}.")
         rounds._size = size
         rounds._capacity = size
+        rounds._timed = stored["at"] is not None
         rounds._features = FeatureTable.of(_table(stored["features"], size, "features"))
         if stored["prices"] is not None:
             rounds._prices = _table(stored["prices"], size, "prices")
@@ -1557,6 +1576,11 @@ def _first_round(counts: Counts) -> int:
 def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:
     parts = [log if with_group else log.without_group() for log in logs if log.rounds > 0]
     return RoundLog.merged(parts) if parts else None
+
+
+def _no_times(rows: int) -> FloatArray:
+    """So many times that are not given: one number, read again and again."""
+    return np.broadcast_to(np.nan, rows)
 
 
 def _grown(column: Column, capacity: int) -> Column:

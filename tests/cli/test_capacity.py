@@ -89,6 +89,38 @@ def test_a_study_with_capacity_has_learners_that_keep_it(run, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.thorough
+def test_a_comparison_with_capacity_has_learners_that_keep_it(run, tmp_path):
+    few = ("compare", "--rounds", 600, "--seeds", 1, "--jobs", 1, "--json")
+    result = run(*few, "--capacity", 0.3, "--out", "capped")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    (learner,) = found["comparison"]["learners"]
+    assert learner["name"] == "certified"
+    assert found["guarantee_cost"] is None  # it compares policies that accept whom they like
+    page = (tmp_path / "capped" / "report.html").read_text(encoding="utf-8")
+    assert "; capacity 0.3" in page
+    # regret is to the best policy within the capacity
+    free = json.loads(run(*few, "--learner", "accept-all", "--out", "free").stdout)
+    assert found["comparison"]["optimum"] > free["comparison"]["optimum"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--learner", "two-phase"), "the learner 'two-phase' has no accept_at_most"),
+        (("--tradeoff",), "--tradeoff measures learners that accept all applicants first"),
+        (("--incumbent", "shoes>=3"), "the people have no column 'shoes'"),
+    ],
+)
+def test_a_comparison_refuses_what_cannot_keep_a_capacity(run, tmp_path, words, message):
+    result = run("compare", "--rounds", 100, "--capacity", 0.3, *words, "--out", "other")
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+    assert "Hint: " in result.stderr
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

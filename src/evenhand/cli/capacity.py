@@ -1,5 +1,5 @@
 """The options that say how many people may be accepted, and which rule decides today; `plan`,
-`simulate` and `study` share them.
+`simulate`, `compare` and `study` share them.
 """
 
 import functools

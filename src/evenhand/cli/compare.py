@@ -3,13 +3,14 @@ report.
 """
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
+from evenhand.cli.capacity import Capacity, capacity_options
 from evenhand.cli.messages import option_of
 from evenhand.cli.options import (
     CLASS_NAME,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from evenhand.learners import CertifiedLearner
     from evenhand.simulation import Comparison, GuaranteeCost, Tradeoff
+    from evenhand.simulation.named import Setting
 
 
 @click.command("compare")
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
     metavar="NAME[:K=V,...]",
     multiple=True,
     help="A learner, with options after a colon; repeat it.  [default: eight of them; on a table "
-    "those of `evenhand study`]",
+    "those of `evenhand study`; of these, those that can keep a capacity, a floor, a quota or an "
+    "incumbent's rule if there is one]",
 )
 @click.option(
     "--data",
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     help="With --data: the rules to choose from.",
 )
 @play_options
+@capacity_options
 @click.option("--seeds", type=POSITIVE, default=20, help="How many runs each learner gets.")
 @click.option("--first-seed", type=NATURAL, default=0, help="The seed of the first run.")
 @click.option(
@@ -89,6 +93,7 @@ def command(
     columns: ColumnOptions,
     kind: str,
     play: Play,
+    capacity: Capacity,
     seeds: int,
     first_seed: int,
     jobs: int | None,
@@ -108,6 +113,8 @@ def command(
           --rounds 20000 --seeds 4 --out lending
       evenhand compare --data loans.csv --label repaid --good yes --group sex \\
           --learner certified --learner accept-all --rounds 20000 --seeds 4
+      evenhand compare --learner certified --learner certified:audit_rate=0.02 \\
+          --capacity 0.2 --rounds 20000 --seeds 4 --out capped
 
     \b
     Environments (options with --env-option KEY=VALUE)
@@ -144,12 +151,29 @@ def command(
       accept-all, uniform       no learning
     """
     from evenhand.report.drawing import installed, require
-    from evenhand.simulation.named import COMPARED, STUDIED
+    from evenhand.simulation.named import COMPARED, STUDIED, takes
+
+    world, names = population(play, data, columns, kind)
+    setting = play.setting(world, capacity, names)
+    shared = setting.shared
+    if tradeoff and shared:
+        raise InvalidInput(
+            "--tradeoff measures learners that accept all applicants first",
+            requirement=f"they have no {shared[0]}",
+            hint="leave --tradeoff out.",
+            argument="tradeoff",
+        )
+    usual = COMPARED if data is None else STUDIED
+
+    def able(name: str) -> bool:
+        return all(takes(name, one) for one in shared)
 
     asked = CompareRequest(
         play=play,
-        world=population(play, data, columns, kind),
-        learners=learners or (COMPARED if data is None else STUDIED),
+        world=world,
+        setting=setting,
+        capacity=capacity,
+        learners=learners or tuple(filter(able, usual)),
         seeds=seeds,
         first_seed=first_seed,
         jobs=jobs or os.cpu_count() or 1,
@@ -177,8 +201,10 @@ def command(
     screen.print(f"\n{said}", markup=False, soft_wrap=True)
 
 
-def population(play: Play, data: str | None, columns: ColumnOptions, kind: str) -> Environment:
-    """The population that was asked for: a named one, or a table."""
+def population(
+    play: Play, data: str | None, columns: ColumnOptions, kind: str
+) -> tuple[Environment, tuple[str, ...]]:
+    """The population that was asked for, a named one or a table, and the columns of its people."""
     given = columns.given()
     if data is None:
         if given:
@@ -187,7 +213,7 @@ def population(play: Play, data: str | None, columns: ColumnOptions, kind: str) 
                 f"{name} is about the columns of a table, and --data names none.",
                 hint="add --data FILE, or leave it out.",
             )
-        return play.world()
+        return play.world(), play.columns
     if play.environment != Play.environment or play.env_options:
         raise InvalidInput(
             f"--data {data} and --environment {play.environment} are two populations.",
@@ -197,7 +223,8 @@ def population(play: Play, data: str | None, columns: ColumnOptions, kind: str) 
     from evenhand.hypotheses import CLASSES
     from evenhand.tables import read_table
 
-    return Replay.of_table(read_table(data, **given).encoded(), CLASSES[kind]())
+    table = read_table(data, **given).encoded()
+    return Replay.of_table(table, CLASSES[kind]()), table.names
 
 
 @dataclass(frozen=True)
@@ -206,12 +233,14 @@ class CompareRequest:
 
     play: Play
     world: Environment
+    setting: "Setting"
     learners: tuple[str, ...]
     seeds: int
     first_seed: int
     jobs: int
     tradeoff: bool
     out: Path
+    capacity: Capacity = field(default_factory=Capacity)
 
     @property
     def all_seeds(self) -> range:
@@ -232,8 +261,7 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
         )
     play = asked.play
     world = asked.world
-    setting = play.setting(world)
-    learners = {name: make_learner(name, setting) for name in asked.learners}
+    learners = {name: make_learner(name, asked.setting) for name in asked.learners}
     asked.out.mkdir(parents=True, exist_ok=True)
     with progress("runs", len(learners) * asked.seeds) as count:
         comparison = compare(
@@ -257,7 +285,7 @@ def trade_off(asked: CompareRequest, world: Environment) -> "Tradeoff":
     from evenhand.simulation.comparison import EXPONENTS, HORIZONS
 
     play = asked.play
-    setting = play.setting(world)
+    setting = asked.setting
     with progress("runs of the trade-off", len(EXPONENTS) * HORIZONS * asked.seeds) as count:
         return tradeoff(
             world,
@@ -274,7 +302,7 @@ def trade_off(asked: CompareRequest, world: Environment) -> "Tradeoff":
 
 def guarantee_costs(asked: CompareRequest) -> "GuaranteeCost | None":
     """What the guarantee costs over a grid of limits, where a certified learner is compared on a
-    discrete population.
+    discrete population. It is measured between policies that may accept whom they like.
     """
     from evenhand.environments import Discrete
     from evenhand.simulation import guarantee_cost
@@ -283,9 +311,9 @@ def guarantee_costs(asked: CompareRequest) -> "GuaranteeCost | None":
 
     name = next((one for one in asked.learners if split_options(one)[0] == "certified"), None)
     world = asked.world
-    if name is None or not isinstance(world, Discrete):
+    setting = asked.setting
+    if name is None or not isinstance(world, Discrete) or setting.shared:
         return None
-    setting = asked.play.setting(world)
     certified = [
         cast("CertifiedLearner", make_learner(name, replace(setting, limit=limit)))
         for limit in sorted({*LIMITS, asked.play.limit})
@@ -429,12 +457,14 @@ def facts(asked: CompareRequest, optimum: float) -> dict[str, str]:
         population += "replacement, so that its own rates are the truth."
     else:
         population += POPULATIONS[play.environment].text
+    kept = {name: value for name, value in asdict(asked.capacity).items() if value is not None}
+    may_accept = "".join(f"; {name} {value}" for name, value in kept.items())
     return {
         "Population": population,
         "Protocol": f"{play.rounds:,} people arrive one after another. The label of a rejected "
         "person is never shown to the learner.",
         "Guarantee": f"gap in {rate} of at most \u03b3\u2032 = {play.limit:g} in every round, "
-        f"with probability {1 - play.delta:g}",
+        f"with probability {1 - play.delta:g}{may_accept}",
         "Competing with": f"policies whose gap is at most \u03b3 = {play.comparator_gap:g}; regret "
         f"is measured at {play.regret_to:g}",
         "Runs": f"{asked.seeds} for each of {len(asked.learners)} learners",

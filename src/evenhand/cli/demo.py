@@ -234,9 +234,11 @@ def show_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
         f"has a gap above {COMPARED_LIMIT:g}, with probability {1 - DELTA:g}.\n"
     )
     play = Play(limit=COMPARED_LIMIT, regret_gap=COMPARED_LIMIT, delta=DELTA)
+    world = play.world()
     asked = CompareRequest(
         play=play,
-        world=play.world(),
+        world=world,
+        setting=play.setting(world),
         learners=LEARNERS,
         seeds=seeds,
         first_seed=0,

@@ -65,8 +65,13 @@ class Play:
         """The columns of the people."""
         return ("score",) if self.environment == "scores" else ("context",)
 
-    def setting(self, world: Environment, capacity: Capacity | None = None) -> "Setting":
-        """What the learners know."""
+    def setting(
+        self,
+        world: Environment,
+        capacity: Capacity | None = None,
+        columns: tuple[str, ...] | None = None,
+    ) -> "Setting":
+        """What the learners know. columns: of the people, where a table is the population."""
         from evenhand.simulation.named import Setting
 
         if world.hypotheses is None:
@@ -81,7 +86,7 @@ class Play:
             delta=self.delta,
             horizon=self.rounds,
             **({} if capacity is None else capacity.settings()),
-            candidates=(capacity.candidates(self.columns) if capacity else ()) or None,
+            candidates=(capacity.candidates(columns or self.columns) if capacity else ()) or None,
         )
 
 

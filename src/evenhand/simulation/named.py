@@ -69,6 +69,11 @@ class Setting:
     quota: Quota | None = None
     candidates: tuple[Hypothesis, ...] | None = None
 
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """Which settings of `SHARED` are given."""
+        return tuple(name for name in SHARED if getattr(self, name) is not None)
+
 
 SHARED = ("accept_at_most", "accept_at_least", "quota", "candidates")
 """The settings of `Setting` that not every learner can keep."""
@@ -407,9 +412,8 @@ def make_learner(text: str, setting: Setting) -> Learner:
     entry = LEARNERS[name]
     given = {name: getattr(setting, name) for name in entry.needs or ()}
     given = {name: value for name, value in given.items() if value is not None}
-    for asked in SHARED:
-        if getattr(setting, asked) is not None:
-            require_takes(name, asked)
+    for asked in setting.shared:
+        require_takes(name, asked)
     chosen = _parsed(entry, f"learner {name}", options)
     made: Learner = entry.make(**{**given, **entry.fixed, **chosen})
     return made
