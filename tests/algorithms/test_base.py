@@ -176,7 +176,7 @@ def test_a_service_that_appends_its_rows_comes_to_the_policies_of_the_learner(na
         new = slice(len(rounds), learner.round)
         own = learner.online.rounds
         rounds.append_rows(
-            own.features[new],
+            own.features_of(new),
             own.groups_of(new),
             {column: own[column][new] for column in (*columns, *marks)},
             None,
