@@ -5,9 +5,9 @@ events carries the proof.
 
 1. **A draw splits the table**, without looking at anything in it. The first part (a third) is for
    fitting; the people of the second part are independent draws from the population.
-2. **Candidates.** `solve_fair` on the first part at the limit, half of it, and 0. Their rules are
-   the candidates, and from now on fixed. Which of them are worth a share of delta, and which end of
-   an interval needs most of it, is decided by a forecast on the first part.
+2. **Candidates.** The fair oracle on the first part, at the limit, half of it, and 0: its rules
+   are the candidates, and from now on fixed. Which of them are worth a share of delta, and which
+   end of an interval needs most of it, is decided by a forecast on the first part.
 3. **Intervals on the second part.** Given all pairs (group, outcome), the acceptances of a fixed
    rule are binomial in each group, so its gap has an exact interval
    (`evenhand.bounds.proportions`). A union over candidates, rates, pairs and ends: all intervals
@@ -26,6 +26,7 @@ A policy that was chosen elsewhere needs no first part: its rules are the candid
 table is for certifying.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -34,8 +35,8 @@ import numpy as np
 
 from evenhand.bounds.proportions import difference_interval, proportion_interval
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json, Rate
-from evenhand.errors import CannotEstimateRate, InvalidInput, NotSerialisable
-from evenhand.faircsc import solve_fair
+from evenhand.errors import CannotEstimateRate, InvalidInput, NotConverged, NotSerialisable
+from evenhand.faircsc import bind_fair
 from evenhand.fairness.certificate import (
     TABLE_ASSUMPTIONS,
     CellCount,
@@ -571,34 +572,35 @@ def _candidates(
     from the first part and the numbers of people of the second.
     """
     balanced = np.full(len(ends.names), 0.5)
-    sets: list[list[Hypothesis]] = []
-    leaning = balanced
-    calls = 0
     try:
-        for share in LIMITS:
-            solution = solve_fair(
-                first.problem,
-                hypotheses,
-                ends.rates,
-                first.sample,
-                share * limit,
-                group_use=group_use,
-                max_calls=max_calls,
-            )
-            mixture = solution.policy
-            calls += solution.oracle_calls
-            sets.append(
-                [
-                    rule
-                    for rule, weight in zip(mixture.hypotheses, mixture.weights, strict=True)
-                    if weight >= LEAST_WEIGHT and rule not in CONSTANTS
-                ]
-            )
-            if share == LIMITS[0]:
-                leaning = np.where(solution.gaps > 0, LEANING, 1 - LEANING)
+        # Bound once: a model that was fitted for one of the limits serves the others.
+        fair = bind_fair(
+            hypotheses,
+            first.problem.features,
+            first.group,
+            ends.rates,
+            first.sample,
+            limit,
+            group_use=group_use,
+            max_calls=max_calls,
+        )
     except CannotEstimateRate:
         # Nobody of a group is there to fit to: constants remain.
         return [], balanced, 0
+    solutions = fair.solve_at([share * limit for share in LIMITS], first.problem.acceptance_cost)
+    sets = [
+        [
+            rule
+            for rule, weight in zip(one.policy.hypotheses, one.policy.weights, strict=True)
+            if weight >= LEAST_WEIGHT and rule not in CONSTANTS
+        ]
+        for one in solutions
+    ]
+    leaning = np.where(solutions[0].gaps > 0, LEANING, 1 - LEANING)
+    calls = sum(one.oracle_calls for one in solutions)
+    for one in solutions:
+        if one.report.ran_out:
+            warnings.warn(NotConverged(one.report.note), stacklevel=3)
 
     nobody = np.zeros(len(second.rows), dtype=bool)
     second_counts = ends.counts(nobody, second)
