@@ -3,8 +3,8 @@ the populations, so that truth is exact.
 
 A cell is a table, a class of rules (stumps, or scikit-learn trees of depth 5), a number of people
 and a limit of the FPR gap; delta = .05. A cell's draws are 500 (stumps, 2,000 and 5,000 people) or
-100. More than 41 of 500 or 12 of 100 violations refute delta (false-alarm rate 1e-3); a violation
-probability of .11 or .19 is caught with probability .95. EVENHAND_DRAWS is the largest number of
+100. More than 41 of 500 or 13 of 100 violations refute delta (false-alarm rate 1e-3); a violation
+probability of .11 or .2 is caught with probability .95. EVENHAND_DRAWS is the largest number of
 draws of a cell, if less is to be run; the rows say how many there were.
 
 **What the certificate costs** is error - error of the mixture that keeps the limit in sample (and
@@ -191,6 +191,63 @@ def cell(table, model, people, limit, draws, **settings):
         {name: np.array(values) for name, values in beside.items()},
         int(sum(broken)),
     )
+
+
+def test_the_population_is_the_table():
+    """Counts over distinct rows against the rows one by one."""
+    world = Population("lending")
+    sample = world.sample
+    tree = certify(MODELS["trees"], sample, 0.3).policy
+    rules = eh.Stumps().bind(sample.features[:40], None)
+    stump = rules.best(np.where(sample.label[:40] == 1, -1.0, 1.0))
+    by_group = eh.policies.Mixture((stump,), (1.0,), "decide")
+    for policy in (tree, eh.policies.Mixture((stump,), (1.0,)), by_group):
+        accepted = policy.acceptance(sample.features, sample.group)
+        shares = [
+            accepted[(sample.group == group) & (sample.label == label)].mean()
+            for group, label in product(sample.groups, (-1, 1))
+        ]
+        assert world.of(policy) == pytest.approx(shares)
+        error = np.where(sample.label == 1, 1 - accepted, accepted).mean()
+        assert world.error(world.of(policy)) == pytest.approx(error)
+
+
+def test_fairee_takes_the_best_of_all_candidates():
+    """Against all pairs of order statistics, with probabilities by simulation: the pairs that are
+    clearly candidates are no better, and its own pair is one.
+    """
+    rng = np.random.default_rng(1)
+    group = np.repeat(["a", "b"], 40)
+    label = np.tile([-1, 1], 40)
+    score = rng.normal(size=80) + 0.8 * (label == 1) + 0.4 * (group == "b")
+    people = eh.LabelledSample(score[:, None], group, label)
+    found = fairee(score, people, 0.35, 0.2, rng)
+    cuts = [np.sort(score[(group == one) & (label == -1)]) for one in "ab"]
+    ranks = np.arange(1, 21)
+    q1, q2 = (rng.beta(ranks, 21 - ranks, (20_000, 20)) for _ in "ab")
+    chance = [[(abs(q1[:, i] - q2[:, j]) > 0.35).mean() for j in range(20)] for i in range(20)]
+
+    def errors(first, second):
+        cut = np.where(group == "a", first, second)
+        # Whoever has the score of the cut is rejected.
+        return ((score > cut + 1e-8) != (label == 1)).sum()
+
+    clear = [
+        errors(cuts[0][i], cuts[1][j])
+        for i, j in product(range(20), range(20))
+        if chance[i][j] < 0.18
+    ]
+    assert found is not None
+    i, j = (int(np.argmin(abs(one - cut))) for one, cut in zip(cuts, found, strict=True))
+    assert chance[i][j] < 0.22
+    assert errors(*found) <= min(clear)
+    assert fairee(score, people, 0.05, 0.05, rng) is None
+
+
+def test_the_counter_catches_what_the_docstring_says():
+    assert (most(500), most(100)) == (41, 13)
+    assert scipy.stats.binom.sf(41, 500, 0.11) > 0.95
+    assert scipy.stats.binom.sf(13, 100, 0.2) > 0.95
 
 
 @pytest.mark.claims
