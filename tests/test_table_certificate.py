@@ -9,7 +9,12 @@ from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.fairness.certificate import Certificate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
-from evenhand.table_certificate import TableCertification, certify
+from evenhand.table_certificate import (
+    TableCertification,
+    _of_program,
+    _with_one_rule,
+    certify,
+)
 
 
 class World:
@@ -188,3 +193,18 @@ def test_the_classifier_certifies():
         eh.FairClassifier(eh.Stumps(), randomise=False).fit(
             people.features, people.label, sensitive_features=people.group
         )
+
+
+def test_one_rule_beside_the_constants_is_the_linear_program():
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        costs = rng.random(3)
+        low, high = np.sort(rng.normal(scale=0.2, size=(2, 2)), axis=0)
+        bounds = np.zeros((4, 3))
+        bounds[:, 0] = np.concatenate([high, -low])
+        limit = float(rng.choice([0.01, 0.05, 0.2]))
+        ours = _with_one_rule(costs, bounds[:, 0].max(), limit)
+        program = _of_program(costs, bounds, np.full(4, limit))
+        assert ours == pytest.approx(program, abs=1e-8)
+        # and a rule with a little more weight than that is not allowed, or not cheaper
+        assert ours[0] == 1 or costs[0] >= costs[1:].min() or (bounds @ ours).max() > limit - 1e-9

@@ -509,6 +509,8 @@ class _Ends:
         self,
         rule: Hypothesis,
         first: TablePart,
+        accepted: BoolArray,
+        first_counts: Sequence[tuple[int, int, int, int]],
         second_counts: Sequence[tuple[int, int, int, int]],
         candidates: int,
         leaning: FloatArray,
@@ -516,11 +518,10 @@ class _Ends:
         """What the second part will say, as far as the first one knows; normal approximation."""
         from scipy.special import ndtri
 
-        accepted = first.accepts(rule)
         share = self.share(candidates)
         low, high = [], []
         for (x1, n1, x2, n2), (_, m1, _, m2), up in zip(
-            self.counts(accepted, first), second_counts, leaning, strict=True
+            first_counts, second_counts, leaning, strict=True
         ):
             p1 = (x1 + 1) / (n1 + 2)
             p2 = (x2 + 1) / (n2 + 2)
@@ -605,6 +606,9 @@ def _candidates(
     nobody = np.zeros(len(second.rows), dtype=bool)
     second_counts = ends.counts(nobody, second)
     constants = [ends.constant(rule, first) for rule in CONSTANTS]
+    # Each rule is asked once; the forecasts below need its answers many times.
+    accepted = {rule: first.accepts(rule) for one in sets for rule in one}
+    first_counts = {rule: ends.counts(answer, first) for rule, answer in accepted.items()}
     best: tuple[float, list[Hypothesis], FloatArray] | None = None
     tried = [*sets, sets[0] + sets[-1], [rule for one in sets for rule in one]]
     tried += [[rule] for one in sets for rule in one]
@@ -616,7 +620,15 @@ def _candidates(
         seen.append(distinct)
         for shares in (balanced, leaning, 1 - leaning):
             rules = [
-                ends.predicted(rule, first, second_counts, len(distinct), shares)
+                ends.predicted(
+                    rule,
+                    first,
+                    accepted[rule],
+                    first_counts[rule],
+                    second_counts,
+                    len(distinct),
+                    shares,
+                )
                 for rule in distinct
             ]
             rules += constants
@@ -642,22 +654,12 @@ def _cheapest(
         passes &= (tops <= np.asarray(ceilings)).all(axis=1)
         chosen = int(np.argmin(np.where(passes, costs, np.inf)))
         return np.asarray(np.eye(len(rules))[chosen])
-    from scipy.optimize import linprog
-
     bounds = np.concatenate([high.T, -low.T, tops.T])
     allowed = np.concatenate([np.full(high.shape[1] * 2, limit), np.asarray(ceilings)])
-    found = linprog(
-        costs,
-        A_ub=bounds,
-        b_ub=allowed,
-        A_eq=np.ones((1, len(rules))),
-        b_eq=[1.0],
-        bounds=(0, 1),
-        method="highs",
-    )
-    solved = np.asarray(found.x, dtype=np.float64)
-    weights = np.where(solved < 1e-9, 0.0, solved)
-    weights = weights / weights.sum()
+    if len(rules) == 1 + len(CONSTANTS) and not len(ceilings):
+        weights = _with_one_rule(costs, float(bounds[:, 0].max()), limit)
+    else:
+        weights = _of_program(costs, bounds, allowed)
     # Rounding must not carry the sum beyond the limit: what is too much goes to reject-all, which
     # has neither a gap nor a rate.
     excess = float(np.max(bounds @ weights / np.maximum(allowed, 1e-300), initial=0.0))
@@ -665,6 +667,36 @@ def _cheapest(
         weights = weights / excess
         weights[-1] += 1.0 - weights.sum()
     return np.asarray(weights)
+
+
+def _with_one_rule(costs: FloatArray, reach: float, limit: float) -> FloatArray:
+    """The program's solution for one rule and the constants, which have no gap: as much weight as
+    the rule's largest end allows if it is cheaper than the better constant, which has the rest.
+    """
+    weights = np.zeros(len(costs))
+    constant = 1 + int(np.argmin(costs[1:]))
+    if costs[0] < costs[constant]:
+        weights[0] = 1.0 if reach <= limit else limit / reach
+    weights[constant] = 1.0 - weights[0]
+    return weights
+
+
+def _of_program(costs: FloatArray, bounds: FloatArray, allowed: FloatArray) -> FloatArray:
+    """min costs w  subject to  bounds w <= allowed, sum w = 1, w >= 0."""
+    from scipy.optimize import linprog
+
+    found = linprog(
+        costs,
+        A_ub=bounds,
+        b_ub=allowed,
+        A_eq=np.ones((1, len(costs))),
+        b_eq=[1.0],
+        bounds=(0, 1),
+        method="highs",
+    )
+    solved = np.asarray(found.x, dtype=np.float64)
+    weights = np.where(solved < 1e-9, 0.0, solved)
+    return np.asarray(weights / weights.sum())
 
 
 def _weights_of(model: Mixture, rules: Sequence[CertifiedRule]) -> FloatArray:
