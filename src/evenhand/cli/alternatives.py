@@ -20,7 +20,7 @@ from evenhand.cli.options import (
     class_options,
     column_options,
     json_options,
-    several_rates_option,
+    rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.cli.reporting import fingerprint, report_option, write_page
@@ -58,7 +58,7 @@ STYLES = {"found": "green", "none": "bold", "open": "yellow"}
     help="With a column: the values of rejections, if several.",
 )
 @column_options
-@several_rates_option
+@rates_option()
 @class_options
 @click.option(
     "--extra-cost",

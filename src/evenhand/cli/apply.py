@@ -18,11 +18,11 @@ from evenhand.cli.options import (
     INPUT_FILE,
     NATURAL,
     POSITIVE,
-    RATE_NAME,
     FileOptions,
     Unseen,
     file_options,
     json_options,
+    rates_option,
     unseen_option,
 )
 from evenhand.cli.reporting import fingerprint, report_option, write_page
@@ -268,14 +268,7 @@ def write_decisions(
 @click.option(
     "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
-@click.option(
-    "--rate",
-    "rates",
-    type=RATE_NAME,
-    multiple=True,
-    default=("fpr", "fnr", "selection"),
-    help="What to measure; may be given several times.",
-)
+@rates_option(("fpr", "fnr", "selection"), "What to measure; may be given several times.")
 @click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
 @click.option(
     "--delta",
@@ -347,7 +340,7 @@ def test(
     measured = measure_policy(
         file.policy,
         people,
-        rates=tuple(dict.fromkeys(rates)),
+        rates=rates,
         prices=file.prices,
         delta=opened.delta,
     )

@@ -14,12 +14,12 @@ from evenhand.cli.messages import note_text
 from evenhand.cli.options import (
     COMMA_LIST,
     JSON_FILE,
-    RATE_NAME,
     FileOptions,
     Function,
     Unseen,
     file_options,
     json_options,
+    rates_option,
     unseen_option,
 )
 from evenhand.cli.problem import TableProblem
@@ -77,13 +77,7 @@ def named_ceilings(texts: tuple[str, ...]) -> dict[str, float]:
 @click.option(
     "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
-@click.option(
-    "--rate",
-    "rates",
-    type=RATE_NAME,
-    multiple=True,
-    help="The rate to hold even; may be given several times.  [as in POLICY]",
-)
+@rates_option(None, "The rate to hold even; may be given several times.  [as in POLICY]")
 @click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
 @click.option("--delta", type=float, default=0.05, help="How likely the certificate may be wrong.")
 @certify_options
@@ -160,7 +154,7 @@ def command(
         file.policy,
         people,
         limit,
-        rates=tuple(dict.fromkeys(asked)),
+        rates=asked,
         prices=Prices(*prices),
         delta=opened.delta,
         ceilings=named_ceilings(ceilings),

@@ -14,10 +14,10 @@ from evenhand.cli.messages import note_text
 from evenhand.cli.options import (
     COMMA_LIST,
     NATURAL,
-    RATE_NAME,
     FileOptions,
     file_options,
     json_options,
+    rates_option,
 )
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
@@ -63,14 +63,7 @@ if TYPE_CHECKING:
 @click.option(
     "--bad", metavar="A,B", type=COMMA_LIST, help="The values of bad outcomes, if several."
 )
-@click.option(
-    "--rate",
-    "rates",
-    type=RATE_NAME,
-    multiple=True,
-    default=("selection", "fpr", "fnr"),
-    help="What to measure; may be given several times.",
-)
+@rates_option(("selection", "fpr", "fnr"), "What to measure; may be given several times.")
 @click.option(
     "--compare",
     type=click.Choice(("difference", "ratio", "both")),

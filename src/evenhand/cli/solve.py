@@ -17,7 +17,7 @@ from evenhand.cli.options import (
     column_options,
     json_options,
     problem_options,
-    several_rates_option,
+    rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.contracts import Json
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.command("solve")
 @click.argument("data", metavar="DATA")
 @column_options
-@several_rates_option
+@rates_option()
 @problem_options
 @click.option(
     "--method",
