@@ -220,3 +220,12 @@ def test_intervals_cover_and_a_narrower_one_does_not():
         )
     assert misses <= 40
     assert narrow > 40
+
+
+def test_a_gate_judges_what_was_asked_for_or_what_the_policy_limits(run, policy, write):
+    table = write(make_lending_table(3, 2000))
+    words = ("test", policy, table, "--limit", "1", "--gate", "--json")
+    for asked, judged in (((), {"FPR"}), (("--rate", "equalized_odds"), {"FPR", "FNR"})):
+        answer = json.loads(run(*words, *asked).stdout)
+        assert set(answer["verdicts"]) == judged
+        assert {one["what"].split()[1] for one in answer["gate"]["findings"]} == judged

@@ -268,7 +268,11 @@ def write_decisions(
 @click.option(
     "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
-@rates_option(("fpr", "fnr", "selection"), "What to measure; may be given several times.")
+@rates_option(
+    None,
+    "What to measure, and what --gate judges; may be given several times.  [default: all are "
+    "measured, those that POLICY limits are judged]",
+)
 @click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
 @click.option(
     "--delta",
@@ -340,13 +344,13 @@ def test(
     measured = measure_policy(
         file.policy,
         people,
-        rates=rates,
+        rates=rates or ("fpr", "fnr", "selection"),
         prices=file.prices,
         delta=opened.delta,
     )
-    limited = set(file.document.get("limited_rates", ["FPR"]))
-    kept = tuple(rate for rate in measured.rates if rate.symbol in limited)
-    result = opened.judge(replace(measured, rates=kept), limit)
+    if not rates:
+        measured = judged_by(file, measured)
+    result = opened.judge(measured, limit)
     figures = test_document(file, measured, limit, source, notes)
     if result is not None:
         figures["gate"] = result.to_json()
@@ -365,16 +369,23 @@ def test(
             "table": source,
             "SHA-256 of the table": fingerprint(data),
             "read as": tuple(note_text(note) for note in notes),
-            "rates": rates,
+            "rates": tuple(rate.symbol for rate in measured.rates),
             "limit": limit,
-            "rates that are limited": tuple(sorted(limited)),
+            "rates that are limited": tuple(rate.symbol for rate in measured.rates if rate.asked),
             "delta": opened.delta,
         },
-        verdict=gate(replace(measured, rates=kept), limit),
+        verdict=gate(measured, limit),
         policy=file.policy.describe(file.columns).splitlines(),
         quiet=document == "-",
     )
     leave(result, quiet=document == "-")
+
+
+def judged_by(file: "PolicyFile", measured: "Measurement") -> "Measurement":
+    """The measurement of a policy, whose gate judges the rates that the policy file limits."""
+    limited = file.document.get("limited_rates", ["FPR"])
+    rates = tuple(replace(rate, asked=rate.symbol in limited) for rate in measured.rates)
+    return replace(measured, rates=rates)
 
 
 def read_people(
@@ -440,13 +451,15 @@ def test_document(
     file: "PolicyFile", measured: "Measurement", limit: float, source: str, notes: list[Note]
 ) -> Json:
     """The answer as a document."""
-    limited = file.document.get("limited_rates", ["FPR"])
-    known = {rate.symbol for rate in measured.rates}
     return {
         "policy": file.source,
         "table": source,
         "limit": limit,
-        "verdicts": {s: measured.verdict(s, limit) for s in limited if s in known},
+        "verdicts": {
+            rate.symbol: measured.verdict(rate.symbol, limit)
+            for rate in measured.rates
+            if rate.asked
+        },
         **measured.to_json(),
         "cost_when_chosen": file.document.get("cost_per_person"),
         "notes": [str(note) for note in notes],
@@ -457,7 +470,6 @@ def show_test(screen: "Console", file: "PolicyFile", measured: "Measurement", li
     """Rates with intervals, the gap against its limit, and the cost beside the old one."""
     from evenhand.cli.measure import show_rate
 
-    limited = file.document.get("limited_rates", ["FPR"])
     sure = 1 - measured.delta
     said = {
         "within": f"within the limit of {limit:g}, with probability {sure:g}",
@@ -468,7 +480,7 @@ def show_test(screen: "Console", file: "PolicyFile", measured: "Measurement", li
     }
     for rate in measured.rates:
         show_rate(screen, rate)
-        if rate.symbol in limited:
+        if rate.asked:
             verdict = measured.verdict(rate.symbol, limit)
             style = {"within": "green", "above": "bold red", "not shown": "yellow"}[verdict]
             show_lines(screen, [f"  {said[verdict]}"], style)

@@ -63,7 +63,11 @@ if TYPE_CHECKING:
 @click.option(
     "--bad", metavar="A,B", type=COMMA_LIST, help="The values of bad outcomes, if several."
 )
-@rates_option(("selection", "fpr", "fnr"), "What to measure; may be given several times.")
+@rates_option(
+    ("selection", "fpr", "fnr"),
+    "What to measure, and what --gate judges; may be given several times. The field's names are "
+    "understood: demographic_parity, equalized_odds, tpr.",
+)
 @click.option(
     "--compare",
     type=click.Choice(("difference", "ratio", "both")),
@@ -158,7 +162,8 @@ def command(
 
     Outcomes are usually known for accepted people only. Then the false positive and negative rates
     are not determined by the table: each missing outcome may be good or bad, and the range that
-    this leaves is shown. The share of good outcomes among the accepted is determined.
+    this leaves is shown. The share of good outcomes among the accepted is determined; it is shown
+    where FPR and FNR are, and no gate judges it.
     """
     from evenhand.evaluation import gate, measure
 
