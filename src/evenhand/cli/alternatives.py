@@ -1,6 +1,5 @@
 """`evenhand alternatives`: is there a rule with a smaller gap that costs no more than today's?"""
 
-from collections.abc import Mapping
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, cast
@@ -278,21 +277,13 @@ def _decided(
 
 
 def _by_policy(path: str, frame: Frame) -> tuple[FloatArray, list[Note]]:
-    from evenhand.cli.apply import groups_of
+    from evenhand.cli.apply import groups_of, same_table
     from evenhand.evaluation import PolicyFile
 
     file = PolicyFile.read(path)
     groups, _ = groups_of(file, frame, None, drop=False, unseen="refuse")
     ready = prepare(frame, file.recipe, drop_missing=False, unseen="refuse")
-    notes = list(ready.notes)
-    made_with = file.document.get("table")
-    name = Path(frame.source).name
-    if isinstance(made_with, Mapping) and made_with.get("file") == name:
-        text = (
-            f"{path} says that it was chosen on {name}: if these are the same people, they "
-            "favour the incumbent, and what is said of it does not hold for the population"
-        )
-        notes.append(Note("same table", text))
+    notes = [*ready.notes, *same_table(file, frame.source)]
     return np.asarray(file.policy.acceptance(ready.features, groups), dtype=np.float64), notes
 
 

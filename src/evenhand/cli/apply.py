@@ -3,6 +3,7 @@ them; `evenhand test` measures rates, gaps and cost on people who had no part in
 """
 
 import csv
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +39,7 @@ from evenhand.tables import (
     group_texts,
     listed,
     prepare,
-    read_frame,
+    read_rows,
     two_values,
     with_missing_group,
 )
@@ -137,7 +138,8 @@ def command(
         )
 
     file = PolicyFile.read(policy)
-    frame = read_frame(data, **{**file.reading, **reading.given()})
+    by = group or file.group or ""
+    frame = read_rows(data, (by,), **{**file.reading, **reading.given()})
     if Path(data).resolve() == out.resolve():
         raise InvalidInput(f"--out {out} is the table itself.", hint="name another file.")
     groups, known = groups_of(file, frame, group, drop_missing, unseen)
@@ -413,7 +415,7 @@ def read_people(
                 f"{file.source} does not name the {name}.", hint=f"add --{name} COL.", argument=name
             )
     how = {**file.reading, **reading.given()}
-    frame, _ = read_frame(data, **how).with_joined(by, [label, by])
+    frame, _ = read_rows(data, (by,), **how).with_joined(by, [label, by])
     notes = list(frame.notes)
     if MISSING_VALUE in file.groups and by == file.group:
         frame = with_missing_group(frame, by)
@@ -436,7 +438,20 @@ def read_people(
         text = f"nobody here is of the group {listed(absent)}: no gap to it is tested"
         notes.append(Note("absent group", text, group))
     sample = LabelledSample(ready.features, np.array(spelled), signs.astype(np.int64))
-    return sample, frame.source, [*notes, *ready.notes]
+    return sample, frame.source, [*notes, *ready.notes, *same_table(file, frame.source)]
+
+
+def same_table(file: "PolicyFile", source: str) -> list[Note]:
+    """A note if the policy says that it was chosen on the table of this name."""
+    made_with = file.document.get("table")
+    name = Path(source).name
+    if not isinstance(made_with, Mapping) or made_with.get("file") != name:
+        return []
+    text = (
+        f"{file.source} says that it was chosen on {name}: if these are the same people, they "
+        "favour it, and what is said of it does not hold for the population"
+    )
+    return [Note("same table", text)]
 
 
 def _missing(frame: Frame, gaps: "BoolArray", what: str, option: str) -> InvalidInput:

@@ -29,7 +29,7 @@ from evenhand.errors import InvalidInput
 from evenhand.policies import Explanation, Mixture, ReasonWords, SourceColumn
 from evenhand.policies.explanation import COMPARED
 from evenhand.randomness import stream
-from evenhand.tables import prepare, read_frame, source_columns
+from evenhand.tables import prepare, read_rows, source_columns
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def explainer(
     )
     if reference is not None:
         given = reading or FileOptions()
-        frame = read_frame(reference, **{**file.reading, **given.given()})
+        frame = read_rows(reference, **{**file.reading, **given.given()})
         rows = prepare(frame, file.recipe, drop_missing=True, unseen="ignore").features
         source = Path(reference).name
     if len(rows) < 2:
@@ -220,7 +220,8 @@ def command(
 
         require("matplotlib")  # before the work, not after
     file = PolicyFile.read(policy)
-    frame = read_frame(data, **{**file.reading, **reading.given()})
+    by = group or file.group or ""
+    frame = read_rows(data, (by,), **{**file.reading, **reading.given()})
     groups, _ = groups_of(file, frame, group, drop=False, unseen=unseen)
     ready = prepare(frame, file.recipe, unseen=unseen)
     chosen = _chosen(rows, len(frame), frame.source)

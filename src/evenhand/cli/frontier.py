@@ -15,8 +15,8 @@ from evenhand.cli.options import (
     ColumnOptions,
     column_options,
     json_options,
-    rates_option,
     problem_options,
+    rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.cli.show import (

@@ -22,7 +22,16 @@ from evenhand.cli.options import (
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput
-from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
+from evenhand.tables import (
+    DECISION,
+    TABLES,
+    LabelledFrame,
+    chosen_groups,
+    group_texts,
+    is_published,
+    read_rows,
+    two_values,
+)
 from evenhand.words import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -46,16 +55,18 @@ if TYPE_CHECKING:
     "--group",
     "by",
     metavar="COL",
-    required=True,
     multiple=True,
     help="Column with each person's group. Repeat it for several groupings, which are measured one "
-    "by one and crossed; sex,race joins two columns into one grouping.",
+    "by one and crossed; sex,race joins two columns into one grouping. A table of evenhand has its "
+    "own.",
 )
 @click.option(
     "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
 @click.option(
-    "--outcome", metavar="COL", help="Column with the outcome; empty where it is not known."
+    "--outcome",
+    metavar="COL",
+    help="Column with the outcome; empty where it is not known. A table of evenhand has its own.",
 )
 @click.option(
     "--good", metavar="VALUE", help="The value of a good outcome. Default: 1 of 0/1 or -1/1."
@@ -141,8 +152,9 @@ def command(
 ) -> None:
     """Measure the decisions that you make today: rates, gaps and ratios with exact intervals.
 
-    DECISIONS is a file (CSV, Excel, Parquet, JSON lines) with one row per person: what was decided,
-    the group, and the outcome where it is known. No policy of evenhand is needed.
+    DECISIONS is a file (CSV, Excel, Parquet, JSON lines) or a known table (evenhand data list) with
+    one row per person: what was decided, the group, and the outcome where it is known. No policy of
+    evenhand is needed.
 
     \b
     Example: loans, repaid or not for those that were granted
@@ -169,6 +181,10 @@ def command(
 
     if least_ratio is not None and compare == "difference":
         compare = "ratio" if limit is None else "both"
+    by = by or own_grouping(data)
+    if outcome is None and is_published(data):
+        outcome = LabelledFrame.label_name
+        good = TABLES[data].good
     people = read_decided(
         data,
         reading,
@@ -226,6 +242,17 @@ def command(
     leave(result, quiet=document == "-")
 
 
+def own_grouping(data: str) -> tuple[str, ...]:
+    """The grouping of a table that evenhand knows; an error for a file, which has none."""
+    if is_published(data):
+        return (LabelledFrame.group_name,)
+    raise InvalidInput(
+        f"nothing says which column of {data} is the group.",
+        hint="name the column with the group of each person.",
+        argument="group",
+    )
+
+
 def named_pair(text: str) -> tuple[str, str]:
     """The two groups of --pair A:B."""
     first, colon, second = text.partition(":")
@@ -270,7 +297,7 @@ def read_decided(
             hint="leave --groups out, or name one --group.",
             argument="groups",
         )
-    frame = read_frame(data, **reading.given())
+    frame = read_rows(data, by, **reading.given())
     for group in dict.fromkeys(by):
         named = [name for name in (decision, group, outcome) if name]
         frame, _ = frame.with_joined(group, named)

@@ -21,7 +21,7 @@ import click
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import RATES, rate_names
+from evenhand.fairness.rates import rate_names
 from evenhand.hypotheses import CLASSES
 from evenhand.tables.column import DATES
 
@@ -421,7 +421,7 @@ def rates_option(
     """--rate, as often as one likes. Hands on `rates`: the names of RATES, each once."""
 
     def each_once(
-        ctx: click.Context, param: click.Parameter, found: tuple[tuple[str, ...], ...]
+        _: click.Context, __: click.Parameter, found: tuple[tuple[str, ...], ...]
     ) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for names in found for name in names))
 

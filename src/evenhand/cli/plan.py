@@ -17,8 +17,8 @@ from evenhand.cli.options import (
     group_use_option,
     json_options,
     price_options,
-    score_option,
     rates_option,
+    score_option,
 )
 from evenhand.cli.problem import table_problem
 from evenhand.cli.reporting import fingerprint, report_option, write_page

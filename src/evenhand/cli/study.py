@@ -18,8 +18,8 @@ from evenhand.cli.options import (
     column_options,
     command_line,
     json_options,
-    rates_option,
     price_options,
+    rates_option,
 )
 from evenhand.cli.show import console, emit, grid, progress
 from evenhand.contracts import Json

@@ -8,7 +8,8 @@ A command, a study or your own code does two things:
 `read_table` takes the name of a published table, a description (.toml), a file of rows (CSV,
 Excel, Parquet, JSON lines), a `Description`, or a frame of pandas, polars or pyarrow.
 `Replay(table.sample, name=table.name)` is the table as a population. `read_frame` reads rows whose
-columns mean something else, such as a log of decisions.
+columns mean something else, such as a log of decisions; `read_rows` does so for a published table
+or a description, too: the commands that name columns use it.
 """
 
 from evenhand.tables.column import (
@@ -33,8 +34,10 @@ from evenhand.tables.described import (
     chosen_groups,
     describe,
     group_texts,
+    is_published,
     matching_values,
     read_description,
+    read_rows,
     read_table,
     two_values,
     with_missing_group,
@@ -101,6 +104,7 @@ __all__ = [
     "find_notation",
     "group_texts",
     "import_pyarrow",
+    "is_published",
     "listed",
     "matching_values",
     "number",
@@ -108,6 +112,7 @@ __all__ = [
     "prepare",
     "read_description",
     "read_frame",
+    "read_rows",
     "read_table",
     "recipe_from_json",
     "recipe_to_json",
