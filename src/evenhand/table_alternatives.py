@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike
 from evenhand.bounds.bounded_mean import good_stakes, least_means
 from evenhand.bounds.proportions import Interval, difference_interval
 from evenhand.contracts import GroupUse, HypothesisClass, Json, Policy, Rate
-from evenhand.errors import CannotEstimateRate, InvalidInput, NotSerialisable
+from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.brackets import Brackets, brackets_of
@@ -57,9 +57,13 @@ from evenhand.table_parts import (
     AcceptanceCosts,
     Gap,
     TablePart,
+    counted_rows,
+    decision_counts,
     gap_counts,
     gap_names,
     gaps_of,
+    policy_json,
+    require_shares,
     split_table,
 )
 from evenhand.words import BoolArray, FloatArray, LabelledSample, Prices, as_numbers
@@ -300,7 +304,7 @@ class Alternatives(Shown, Brief):
             "alternatives": [
                 {
                     **{name: plain(value) for name, value in vars(one).items() if name != "policy"},
-                    "policy": _policy_json(one.policy),
+                    "policy": policy_json(one.policy),
                 }
                 for one in self.alternatives
             ],
@@ -419,13 +423,6 @@ class Alternatives(Shown, Brief):
         )
 
 
-def _policy_json(policy: Mixture) -> Json | None:
-    try:
-        return policy.to_json()
-    except NotSerialisable:
-        return None
-
-
 def alternatives(
     hypotheses: object,
     people: LabelledSample,
@@ -502,17 +499,16 @@ def alternatives(
     >>> found.verdict, found.exclusion.at_extra_cost
     ('open', 0.0)
     """
-    _require_settings(extra_cost, least_improvement, delta, candidates, fit_share)
+    require_shares(delta=delta, fit_share=fit_share)
+    _require_settings(extra_cost, least_improvement, candidates)
     asked = as_rates(rates)
     require_certifiable(asked)
     rules = as_class(hypotheses)
-    count = people.require_whole_counts("tests count people, not survey weights")
-    people.require_two_groups()
+    row = counted_rows(people, "tests count people, not survey weights")
     gaps = gaps_of(asked, people.groups)
     probability = _incumbent(incumbent, people)
     costs = AcceptanceCosts.of(prices or Prices(), people)
 
-    row = np.repeat(np.arange(len(people)), count)
     first_rows = split_table(len(row), fit_share, seed)
     first = TablePart(people, row[first_rows], costs, group_use)
     second = TablePart(people, row[~first_rows], costs, group_use)
@@ -568,14 +564,7 @@ def alternatives(
     )
 
 
-def _require_settings(
-    extra_cost: float, least_improvement: float, delta: float, candidates: int, fit_share: float
-) -> None:
-    for name, value in (("delta", delta), ("fit_share", fit_share)):
-        if not 0 < value < 1:
-            raise InvalidInput(
-                f"{name} is {value}; it lies strictly between 0 and 1.", argument=name
-            )
+def _require_settings(extra_cost: float, least_improvement: float, candidates: int) -> None:
     if not np.isfinite(extra_cost):
         raise InvalidInput(
             f"extra_cost is {extra_cost}; it is a finite cost per person.", argument="extra_cost"
@@ -782,11 +771,7 @@ class _Judge:
 
     def intervals(self, accepted: BoolArray, alpha: float) -> list[Interval]:
         """The exact interval of every gap of drawn decisions, each end at alpha."""
-
-        def event(rate: Rate) -> BoolArray:
-            return accepted if rate.sign > 0 else ~accepted
-
-        counts = gap_counts(self.gaps, event, self.second)
+        counts = decision_counts(self.gaps, accepted, self.second)
         return [difference_interval(*one, min(alpha, 0.5)) for one in counts]
 
     def largest(self, accepted: BoolArray, alpha: float) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from evenhand.faircsc.oracle import (
     unlimited,
 )
 from evenhand.faircsc.pooled import Answers, walk_pool
-from evenhand.fairness.rates import RateLike
+from evenhand.fairness.rates import Rate
 from evenhand.shown import BAND, INK, MUTED_INK, Brief, Cell, Shown
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
 
@@ -109,7 +109,7 @@ class Frontier(Shown, Brief):
 def frontier(
     problem: CostSensitiveProblem,
     hypotheses: HypothesisClass,
-    rate: RateLike,
+    rate: str | Rate,
     sample: LabelledSample,
     limits: Sequence[float],
     *,
@@ -125,7 +125,7 @@ def frontier(
         The people, with the costs of accepting and rejecting each of them.
     hypotheses : HypothesisClass
         The rules to mix.
-    rate : str or Rate
+    rate : Rate or str
         The rate whose gap is limited.
     sample : LabelledSample
         The people on whom the gap is measured; they belong to two groups.
