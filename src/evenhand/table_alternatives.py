@@ -35,6 +35,7 @@ the search excludes nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -50,7 +51,7 @@ from evenhand.hypotheses.brackets import Brackets, brackets_of
 from evenhand.hypotheses.estimator import as_class
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.shown import BAND, INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
+from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
 from evenhand.table_exclusion import Exclusion, Incumbent, exclude
 from evenhand.table_parts import (
     FIT_SHARE,
@@ -79,6 +80,9 @@ TIE = 0.1
 
 ALIKE = 0.01
 """Alternatives that differ in a smaller share of all decisions are not tested both."""
+
+MARKERS = "os^vP"
+"""The shapes of alternatives in a picture."""
 
 Verdict = Literal["found", "none", "open"]
 
@@ -161,6 +165,8 @@ class Alternatives(Shown, Brief):
         The class that was searched.
     notes : tuple of str
         What must be known.
+    columns : tuple of str, optional
+        The names of the columns, for rules in words.
 
     Examples
     --------
@@ -192,6 +198,7 @@ class Alternatives(Shown, Brief):
     class_name: str
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = field(default=ASSUMPTIONS)
+    columns: tuple[str, ...] | None = None
 
     @property
     def best(self) -> Alternative | None:
@@ -241,7 +248,7 @@ class Alternatives(Shown, Brief):
         Parameters
         ----------
         names : sequence of str, optional
-            The names of the columns.
+            The names of the columns; by default those of the record.
 
         Returns
         -------
@@ -265,7 +272,7 @@ class Alternatives(Shown, Brief):
                 f"Alternative {number}{' (shown to be better)' if one.better else ''}: cost "
                 f"{one.cost_difference:+.4f} [{cheap:+.4f}, {dear:+.4f}] per person beside the "
                 f"incumbent, gap {one.gap:.3f} [{low:.3f}, {high:.3f}]",
-                *(f"  {line}" for line in one.policy.describe(names).splitlines()),
+                *(f"  {line}" for line in one.policy.describe(names or self.columns).splitlines()),
             ]
         if not self.alternatives:
             lines += ["", "The search found no alternative."]
@@ -333,7 +340,7 @@ class Alternatives(Shown, Brief):
         tested = self.alternatives
         low, high = self.incumbent_gap_interval
         return {
-            "rule": ["incumbent", *(one.policy.describe() for one in tested)],
+            "rule": ["incumbent", *(one.policy.describe(self.columns) for one in tested)],
             "cost_difference": [0.0, *(one.cost_difference for one in tested)],
             "cost_low": [0.0, *(one.cost_interval[0] for one in tested)],
             "cost_high": [0.0, *(one.cost_interval[1] for one in tested)],
@@ -362,62 +369,42 @@ class Alternatives(Shown, Brief):
             reached = self.exclusion.extra_cost >= start
             extra = np.append([min(bottom, start), start], self.exclusion.extra_cost[reached])
             least = np.append([1.0, 1.0], self.exclusion.least_gap[reached])
-            axes.fill_betweenx(extra, 0.0, least, color="#eceef0", linewidth=0)
+            seen = (extra >= bottom) & (extra <= top) & (least > 0.02 * right)
+            named = "proved: no mixture is here" if seen.any() else None
+            axes.fill_betweenx(extra, 0.0, least, color=MUTED_INK, alpha=0.14, lw=0, label=named)
             axes.plot(least, extra, color=MUTED_INK, linewidth=1)
-            shown = (extra >= bottom) & (extra <= top) & (least > 0.02 * right)
-            if shown.any():
-                axes.annotate(
-                    "proved: no mixture is here",
-                    (0.01, 0.03),
-                    xycoords="axes fraction",
-                    color=MUTED_INK,
-                    fontsize="small",
-                )
         if len(points):
-            axes.plot(points[:, 0], points[:, 1], "o-", color=BAND, linewidth=2, zorder=2)
-            axes.annotate(
-                "rules that were found",
-                (points[0, 0], points[0, 1]),
-                xytext=(8, 0),
-                textcoords="offset points",
-                color=INK,
-                fontsize="small",
-                va="center",
-            )
+            found = {"markersize": 4, "alpha": 0.55, "label": "rules that were found"}
+            axes.plot(points[:, 0], points[:, 1], "o", color=MUTED_INK, **found)
         for number, one in enumerate(self.alternatives, 1):
             colour = INK if one.better else MUTED_INK
-            axes.plot(one.gap_interval, [one.cost_difference] * 2, color=colour, linewidth=1.5)
-            axes.plot([one.gap] * 2, one.cost_interval, color=colour, linewidth=1.5)
-            axes.plot([one.gap], [one.cost_difference], "o", color=colour, zorder=3)
-            word = " better" if one.better else ""
-            axes.annotate(
-                f"{number}{word}",
-                (one.gap, one.cost_difference),
-                xytext=(4, 4),
-                textcoords="offset points",
+            axes.plot(one.gap_interval, [one.cost_difference] * 2, color=colour, linewidth=1.2)
+            axes.plot([one.gap] * 2, one.cost_interval, color=colour, linewidth=1.2)
+            # Points may lie upon each other: each has a shape, and its name stands in the legend.
+            axes.plot(
+                [one.gap],
+                [one.cost_difference],
+                MARKERS[(number - 1) % len(MARKERS)],
                 color=colour,
-                fontsize="small",
+                markersize=8,
+                zorder=3,
+                label=f"alternative {number}{', better' if one.better else ''}",
             )
-        axes.plot(self.incumbent_gap_interval, [0.0, 0.0], color=LIMIT, linewidth=1.5)
-        axes.plot([self.incumbent_gap], [0.0], "D", color=LIMIT, zorder=3)
-        axes.annotate(
-            "incumbent",
-            (self.incumbent_gap, 0.0),
-            xytext=(4, -12),
-            textcoords="offset points",
-            color=LIMIT,
-            fontsize="small",
-        )
-        axes.axhline(self.extra_cost, color=LIMIT, linewidth=1, linestyle=(0, (4, 2)))
+        axes.plot(self.incumbent_gap_interval, [0.0, 0.0], color=LIMIT, linewidth=1.2)
+        axes.plot([self.incumbent_gap], [0.0], "D", color=LIMIT, zorder=4, label="incumbent")
+        allowed = {"linewidth": 1, "linestyle": (0, (4, 2)), "label": "largest cost allowed"}
+        axes.axhline(self.extra_cost, color=LIMIT, **allowed)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small", frameon=False)
         axes.set_xlim(0.0, right)
         axes.set_ylim(bottom, top)
-        axes.set_xlabel(f"largest gap ({', '.join(self.gaps[:2])}{', ...' * (len(self.gaps) > 2)})")
+        label = f"largest gap ({', '.join(self.gaps[:2])}{', ...' * (len(self.gaps) > 2)})"
+        axes.set_xlabel("\n".join(wrap(label, 60)))
         axes.set_ylabel("cost per person beyond the incumbent's")
         axes.set_title(
             {"found": "A better alternative", "none": "No better alternative", "open": "Open"}[
                 self.verdict
             ]
-            + ": left and below the dashed line is better",
+            + ": to the left and not above the dashed line is better",
             fontsize="medium",
             loc="left",
         )

@@ -1,5 +1,6 @@
 """`evenhand alternatives`: is there a rule with a smaller gap that costs no more than today's?"""
 
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, cast
@@ -179,6 +180,7 @@ def command(
         seed=seed,
     )
     names = list(task.table.names)
+    found = replace(found, columns=tuple(names))
     notes = [*show.notes_of(task), *doubt]
     saved = None
     if out is not None and found.best is not None:
