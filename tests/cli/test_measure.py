@@ -73,3 +73,11 @@ def test_missing_decisions_are_refused_or_left_out(tmp_path):
     taken = run(path, *NAMED, "--drop-missing")
     assert taken.exit_code == 0
     assert "left out: 1 rows" in taken.output
+
+
+def test_a_warning_if_many_rows_go(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("sex,hired\n" + "f,1\nm,0\n,1\n" * 20)
+    words = ["measure", str(path), "--decision", "hired", "--group", "sex", "--drop-missing"]
+    said = CliRunner().invoke(main, words).stdout
+    assert "WARNING: 20 of 60 rows (33%) were left out" in " ".join(said.split())

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from evenhand.cli import show
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
     JSON_FILE,
@@ -221,7 +221,7 @@ def command(
         return
     screen = show.console()
     screen.print(show.heading(f"{task.source}: {len(task.sample):,} people; incumbent: {words}"))
-    show.show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+    show.show_lines(screen, [note_line(note) for note in notes])
     show.show_lines(screen, ["", *wrap(found.sentence, 79)], style=STYLES[found.verdict])
     _show(found, names)
     if out is not None:

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line, note_text
 from evenhand.cli.options import (
     COMMA_LIST,
     CSV_FILE,
@@ -38,6 +38,7 @@ from evenhand.tables import (
     chosen_groups,
     group_texts,
     listed,
+    many_left_out,
     prepare,
     read_rows,
     two_values,
@@ -167,6 +168,7 @@ def command(
             for at, (person, yes) in enumerate(zip(ready.features, accepted, strict=True))
         ]
     names = write_decisions(frame, complete, chance, accepted, out, said)
+    notes = (*frame.notes, *ready.notes, *many_left_out(int((~complete).sum()), len(frame)))
     figures = {
         "policy": file.source,
         "table": frame.source,
@@ -176,14 +178,14 @@ def command(
         "expected_accepted": float(chance.sum()),
         "seed": seed,
         "columns": list(names),
-        "notes": [str(note) for note in (*frame.notes, *ready.notes)],
+        "notes": [str(note) for note in notes],
         "out": str(out),
     }
     if emit(document, figures):
         return
     screen = console()
     screen.print(heading(f"{frame.source}: {len(frame):,} people, policy {file.source}"))
-    show_lines(screen, [f"  note: {note_text(note)}" for note in (*frame.notes, *ready.notes)])
+    show_lines(screen, [note_line(note) for note in notes])
     lines = [
         f"  decided about {len(chance):,}: {int(accepted.sum()):,} accepted "
         f"(expected {chance.sum():,.1f}), seed {seed}",
@@ -359,7 +361,7 @@ def test(
     if not emit(document, figures):
         screen = console()
         screen.print(heading(f"{source}: {measured.people:,} people, policy {file.source}"))
-        show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+        show_lines(screen, [note_line(note) for note in notes])
         show_test(screen, file, measured, limit)
     write_page(
         page,
@@ -438,7 +440,8 @@ def read_people(
         text = f"nobody here is of the group {listed(absent)}: no gap to it is tested"
         notes.append(Note("absent group", text, group))
     sample = LabelledSample(ready.features, np.array(spelled), signs.astype(np.int64))
-    return sample, frame.source, [*notes, *ready.notes, *same_table(file, frame.source)]
+    notes += [*ready.notes, *many_left_out(len(unlabelled) - len(sample), len(unlabelled))]
+    return sample, frame.source, [*notes, *same_table(file, frame.source)]
 
 
 def same_table(file: "PolicyFile", source: str) -> list[Note]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.cli import show
 from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line, note_text
 from evenhand.cli.options import (
     COMMA_LIST,
     JSON_FILE,
@@ -170,7 +170,7 @@ def command(
     if not show.emit(document, figures):
         screen = show.console()
         screen.print(show.heading(f"{source}: {found.certified_on:,} people, {file.source}"))
-        show.show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+        show.show_lines(screen, [note_line(note) for note in notes])
         show.show_lines(screen, found.describe(file.columns).splitlines())
         if out is not None:
             click.echo(f"\nSaved: {out}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from evenhand.cli.apply import groups_of
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
     INPUT_FILE,
@@ -254,7 +254,7 @@ def command(
         return
     screen = console()
     screen.print(heading(f"{Path(frame.source).name}, policy {file.source}"))
-    show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+    show_lines(screen, [note_line(note) for note in notes])
     for at, one in zip(chosen, found, strict=True):
         screen.print(heading(f"\nRow {at + 1}"))
         for line in one.describe().splitlines():

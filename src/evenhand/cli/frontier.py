@@ -222,6 +222,10 @@ def frontier_document(
         "class": dict(task.hypotheses.params),
         "rate": task.rates[0].symbol,
         "limit": task.limit,
+        "without_limit": {
+            "cost_per_person": per_person(task, without_a_limit(task).cost),
+            "gap": without_a_limit(task).gap,
+        },
         "limits": [
             {
                 "limit": float(limit),
@@ -333,4 +337,7 @@ def show_frontier(out: "Console", task: TableProblem, frontier: "Frontier") -> N
         )
     out.print(heading("\nWhat a limit costs"))
     out.print(table)
+    # The same figure as in `solve`, whatever the rate and the limits.
+    free = without_a_limit(task)
+    out.print(f"  without a limit (gap {free.gap:.3f}): {money(task, free.cost)}")
     rules.show(out)

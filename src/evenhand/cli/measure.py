@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
     NATURAL,
@@ -29,6 +29,7 @@ from evenhand.tables import (
     chosen_groups,
     group_texts,
     is_published,
+    many_left_out,
     read_rows,
     two_values,
 )
@@ -322,9 +323,9 @@ def read_decided(
         lines.append(f"  good outcome: {outcome} = {good_value}")
     if unknown.any():
         lines.append(f"  left out: {unknown.sum():,} rows without a decision or a group")
-    notes = list(frame.notes)
+    notes = [*frame.notes, *many_left_out(int(unknown.sum()), len(unknown))]
     groupings = {group: [str(text) for text in group_texts(frame, group, notes)] for group in by}
-    lines += [f"  note: {note_text(note)}" for note in notes]
+    lines += [note_line(note) for note in notes]
     return DecidedPeople(frame.source, decided > 0, groupings, label, lines)
 
 

@@ -23,7 +23,7 @@ from evenhand.tables.column import (
     number,
     same_value,
 )
-from evenhand.tables.data_warnings import DataWarning, data_warnings
+from evenhand.tables.data_warnings import DataWarning, data_warnings, many_left_out
 from evenhand.tables.described import (
     DECISION,
     FEWEST,
@@ -106,6 +106,7 @@ __all__ = [
     "import_pyarrow",
     "is_published",
     "listed",
+    "many_left_out",
     "matching_values",
     "number",
     "people",
