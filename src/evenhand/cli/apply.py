@@ -29,7 +29,7 @@ from evenhand.cli.options import (
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, heading, show_lines
 from evenhand.contracts import Json
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, collecting, raise_all
 from evenhand.policies.reason_words import joined
 from evenhand.tables import (
     MISSING_VALUE,
@@ -266,7 +266,7 @@ def write_decisions(
 @click.argument("policy", metavar="POLICY.JSON")
 @click.argument("data", metavar="HOLDOUT")
 @click.option("--label", metavar="COL", help="Column with the outcome.  [as in POLICY]")
-@click.option("--good", metavar="VALUE", help="The good outcome.  [as in POLICY]")
+@click.option("--good", metavar="A,B", help="The good outcome, or several.  [as in POLICY]")
 @click.option("--bad", metavar="A,B", type=COMMA_LIST, help="The bad outcomes, if several.")
 @click.option("--group", metavar="COL", help="Column with the group.  [as in POLICY]")
 @click.option(
@@ -422,18 +422,23 @@ def read_people(
     if MISSING_VALUE in file.groups and by == file.group:
         frame = with_missing_group(frame, by)
     frame = chosen_groups(frame, by, groups)
+    errors: list[InvalidInput] = []
     unlabelled = frame[label].missing
     if unlabelled.any() and not drop_unlabelled:
-        raise _missing(frame, unlabelled, f"the outcome {label!r}", "--drop-unlabelled")
+        errors.append(_missing(frame, unlabelled, f"the outcome {label!r}", "--drop-unlabelled"))
     ungrouped = frame[by].missing
     if ungrouped.any() and not drop_missing:
-        raise _missing(frame, ungrouped, f"the group {by!r}", "--drop-missing")
+        errors.append(_missing(frame, ungrouped, f"the group {by!r}", "--drop-missing"))
     frame = frame.where(~(unlabelled | ungrouped))
     if not len(frame):
-        raise InvalidInput(f"{data} has no person with an outcome and a group.")
-    ready = prepare(frame, file.recipe, drop_missing=drop_missing, unseen=unseen)
-    kept = frame.where(ready.complete)
-    signs, _ = two_values(kept, label, good, bad)
+        raise_all([*errors, InvalidInput(f"{data} has no person with an outcome and a group.")])
+    kept = frame
+    with collecting(errors):
+        ready = prepare(frame, file.recipe, drop_missing=drop_missing, unseen=unseen)
+        kept = frame.where(ready.complete)
+    with collecting(errors):
+        signs, _ = two_values(kept, label, good, bad)
+    raise_all(errors)
     spelled = file.spelled(str(text) for text in group_texts(kept, by, notes))
     absent = [name for name in file.groups if name not in spelled] if by == file.group else []
     if absent:

@@ -71,7 +71,7 @@ def named_ceilings(texts: tuple[str, ...]) -> dict[str, float]:
 @click.argument("policy", metavar="POLICY.JSON")
 @click.argument("data", metavar="TABLE")
 @click.option("--label", metavar="COL", help="Column with the outcome.  [as in POLICY]")
-@click.option("--good", metavar="VALUE", help="The good outcome.  [as in POLICY]")
+@click.option("--good", metavar="A,B", help="The good outcome, or several.  [as in POLICY]")
 @click.option("--bad", metavar="A,B", type=COMMA_LIST, help="The bad outcomes, if several.")
 @click.option("--group", metavar="COL", help="Column with the group.  [as in POLICY]")
 @click.option(
@@ -112,6 +112,8 @@ def command(
     document: str | Path | None,
 ) -> None:
     """Certify a policy of `evenhand solve --out` on people who had no part in choosing it.
+
+    TABLE is a file or a known table (evenhand data list).
 
     The policy is certified as it is, or not; in both cases you get the cheapest mixture of its
     rules with accept-all and reject-all that is certified, because constants have no gap.

@@ -13,7 +13,7 @@ from evenhand.cli.measure import own_grouping
 from evenhand.cli.options import COMMA_LIST, FileOptions, file_options, json_options
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, collecting, raise_all
 from evenhand.tables import DECISION, Note, group_texts, read_rows, two_values
 
 if TYPE_CHECKING:
@@ -123,18 +123,25 @@ def command(
         frame, _ = frame.with_joined(group, [name for name in (selected, score, group) if name])
     column = selected or score or ""
     undecided = frame[column].missing
+    errors: list[InvalidInput] = []
     if undecided.any():
-        raise InvalidInput(
-            f"{frame.source}: {column!r} is missing in {undecided.sum():,} of {len(frame):,} rows.",
-            hint="leave out people about whom nothing was decided.",
+        errors.append(
+            InvalidInput(
+                f"{frame.source}: {column!r} is missing in {undecided.sum():,} of {len(frame):,} "
+                "rows.",
+                hint="leave out people about whom nothing was decided.",
+            )
         )
     lines = []
-    if selected is not None:
-        decided, value = two_values(frame, selected, accepted, rejected or (), DECISION)
-        values = (decided > 0).astype(np.float64)
-        lines.append(f"  selected: {selected} = {value}")
-    else:
-        values = frame.finite(column)
+    with collecting(errors):
+        known = frame.where(~undecided)
+        if selected is not None:
+            decided, value = two_values(known, selected, accepted, rejected or (), DECISION)
+            values = (decided > 0).astype(np.float64)
+            lines.append(f"  selected: {selected} = {value}")
+        else:
+            values = known.finite(column)
+    raise_all(errors)
     notes: list[Note] = []
     strange = {"", *(unknown or ())}
     groupings = {}

@@ -21,7 +21,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, collecting, raise_all
 from evenhand.tables import (
     DECISION,
     TABLES,
@@ -70,7 +70,9 @@ if TYPE_CHECKING:
     help="Column with the outcome; empty where it is not known. A table of evenhand has its own.",
 )
 @click.option(
-    "--good", metavar="VALUE", help="The value of a good outcome. Default: 1 of 0/1 or -1/1."
+    "--good",
+    metavar="A,B",
+    help="The value of a good outcome, or several. Default: 1 of 0/1 or -1/1.",
 )
 @click.option(
     "--bad", metavar="A,B", type=COMMA_LIST, help="The values of bad outcomes, if several."
@@ -307,20 +309,27 @@ def read_decided(
     unknown = frame[decision].missing
     for group in by:
         unknown = unknown | frame[group].missing
+    errors: list[InvalidInput] = []
     if unknown.any() and not drop_missing:
         row = int(np.argmax(unknown))
-        raise InvalidInput(
-            f"{frame.source}: the decision or the group is missing in {unknown.sum():,} of "
-            f"{len(frame.lines):,} rows (first: line {frame.lines[row]}).",
-            hint="fill them in, or leave these rows out with --drop-missing.",
+        errors.append(
+            InvalidInput(
+                f"{frame.source}: the decision or the group is missing in {unknown.sum():,} of "
+                f"{len(frame.lines):,} rows (first: line {frame.lines[row]}).",
+                hint="fill them in, or leave these rows out with --drop-missing.",
+            )
         )
     frame = frame.where(~unknown)
-    decided, accepted_value = two_values(frame, decision, accepted, rejected, DECISION)
-    lines = [f"  accepted: {decision} = {accepted_value}"]
+    lines = []
     label = None
+    with collecting(errors):
+        decided, accepted_value = two_values(frame, decision, accepted, rejected, DECISION)
+        lines.append(f"  accepted: {decision} = {accepted_value}")
     if outcome:
-        label, good_value = two_values(frame, outcome, good, bad)
-        lines.append(f"  good outcome: {outcome} = {good_value}")
+        with collecting(errors):
+            label, good_value = two_values(frame, outcome, good, bad)
+            lines.append(f"  good outcome: {outcome} = {good_value}")
+    raise_all(errors)
     if unknown.any():
         lines.append(f"  left out: {unknown.sum():,} rows without a decision or a group")
     notes = [*frame.notes, *many_left_out(int(unknown.sum()), len(unknown))]
