@@ -374,8 +374,15 @@ class Alternatives(Shown, Brief):
             axes.fill_betweenx(extra, 0.0, least, color=MUTED_INK, alpha=0.14, lw=0, label=named)
             axes.plot(least, extra, color=MUTED_INK, linewidth=1)
         if len(points):
-            found = {"markersize": 4, "alpha": 0.55, "label": "rules that were found"}
-            axes.plot(points[:, 0], points[:, 1], "o", color=MUTED_INK, **found)
+            axes.plot(
+                points[:, 0],
+                points[:, 1],
+                "o",
+                color=MUTED_INK,
+                markersize=4,
+                alpha=0.55,
+                label="rules that were found",
+            )
         for number, one in enumerate(self.alternatives, 1):
             colour = INK if one.better else MUTED_INK
             axes.plot(one.gap_interval, [one.cost_difference] * 2, color=colour, linewidth=1.2)
@@ -392,8 +399,13 @@ class Alternatives(Shown, Brief):
             )
         axes.plot(self.incumbent_gap_interval, [0.0, 0.0], color=LIMIT, linewidth=1.2)
         axes.plot([self.incumbent_gap], [0.0], "D", color=LIMIT, zorder=4, label="incumbent")
-        allowed = {"linewidth": 1, "linestyle": (0, (4, 2)), "label": "largest cost allowed"}
-        axes.axhline(self.extra_cost, color=LIMIT, **allowed)
+        axes.axhline(
+            self.extra_cost,
+            color=LIMIT,
+            linewidth=1,
+            linestyle=(0, (4, 2)),
+            label="largest cost allowed",
+        )
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small", frameon=False)
         axes.set_xlim(0.0, right)
         axes.set_ylim(bottom, top)
