@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
-# the cells of a page in a folder find pictures.py and measured.py, too
+# the cells of a page in a folder find pictures.py, measured.py and typed.py, too
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
 
 # a kernel talks to this process over a local port, which is no news at every page

@@ -38,6 +38,14 @@ def gated(folder, command, **settings):
     )
 
 
+def action_script():
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("gate_of_the_action", ACTION / "gate.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
 def decisions(folder, seed=0, people=300):
     rng = np.random.default_rng(seed)
     lines = [f"{'fm'[j % 2]},{int(rng.random() < 0.4 + 0.3 * (j % 2))}" for j in range(people)]
@@ -139,9 +147,7 @@ def test_a_push_over_a_newer_account_is_turned_down(clones, monkeypatch):
     the share of the other build would be lost.)
     """
     origin, one, two = clones
-    spec = importlib.util.spec_from_file_location("gate_of_the_action", ACTION / "gate.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = action_script()
     ledger = one / "ledger.json"
     monkeypatch.chdir(one)
     ledger.write_text("first")

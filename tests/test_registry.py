@@ -68,3 +68,10 @@ def test_a_name_of_ours_is_not_replaced(monkeypatch):
     assert foreign["theirs"] == pytest.approx(3.14159, abs=1e-4)
     assert list(foreign) == ["ours", "theirs"]
     assert len(foreign) == 2
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest(points):
+    registry = Registry("table", "evenhand.numbers", {"adult": 1, "compas": 2})
+    with pytest.raises(InvalidInput) as refused:
+        registry["Adlut"]
+    assert refused.value.hint == "known are adult, compas, pi, broken. Did you mean 'adult'?"

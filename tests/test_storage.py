@@ -203,8 +203,14 @@ def test_files_of_another_kind_are_errors_that_name_the_file(tmp_path):
     for name in ("text", "array.npy", "arrays.npz", "other.npz", "list.npz", "pickle.npz"):
         with pytest.raises(StorageError, match=name):
             eh.load(tmp_path / name)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageError, match="load reads a learner that save"):
         eh.load(tmp_path / "nothing")
+
+
+def test_a_table_is_no_learner():
+    with pytest.raises(eh.InvalidInput, match="no file adult") as refused:
+        eh.load("adult")
+    assert "evenhand.read_table('adult')" in refused.value.hint
 
 
 def rewritten(path, change):

@@ -192,7 +192,7 @@ def test_a_better_rule_is_found_and_the_record_says_so():
     assert frame["rule"][0] == "incumbent"
     assert frame["better"][1]
     axes = found.plot()
-    assert "left and below" in axes.get_title(loc="left")
+    assert "to the left and not above" in axes.get_title(loc="left")
     assert "largest gap (FPR m - f)" in axes.get_xlabel()
     assert found.fitted_on + found.tested_on == 3000
 
@@ -331,3 +331,17 @@ def test_a_first_part_without_a_group_is_no_search():
     assert found.alternatives == ()
     assert "too small to search on" in found.describe()
     assert found.plot() is not None
+
+
+def test_no_label_of_the_picture_lies_upon_another():
+    """Points may be close to each other; their names stand beside the axes, each on its line."""
+    people, decided = loans()
+    axes = alternatives(eh.Stumps(), people, decided).plot()
+    axes.figure.canvas.draw()
+    assert not axes.texts
+    names = axes.get_legend().get_texts()
+    assert {"incumbent", "largest cost allowed"} < {one.get_text() for one in names}
+    boxes = [one.get_window_extent() for one in names]
+    assert min(box.x0 for box in boxes) > axes.get_window_extent().x1
+    assert max(box.x1 for box in boxes) <= axes.figure.bbox.x1
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))

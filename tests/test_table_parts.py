@@ -1,10 +1,19 @@
 """A table cut in two: the draw looks at nothing, and counts belong to their groups."""
 
 import numpy as np
+import pytest
 
 import evenhand as eh
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate
-from evenhand.table_parts import AcceptanceCosts, TablePart, gap_counts, gap_names, gaps_of
+from evenhand.table_parts import (
+    AcceptanceCosts,
+    TablePart,
+    counted_rows,
+    decision_counts,
+    gap_names,
+    gaps_of,
+    require_shares,
+)
 from evenhand.table_parts import split_table as split
 
 
@@ -33,7 +42,7 @@ def test_costs_and_counts_are_those_of_a_loop_over_people():
     gaps = gaps_of([FalsePositiveRate(), FalseNegativeRate()], people.groups)
     assert gap_names(gaps)[:2] == ("FPR b - a", "FPR c - a")
     assert gap_names(gaps)[-1] == "FNR c - b"
-    counts = gap_counts(gaps, lambda rate: accepted if rate.sign > 0 else ~accepted, part)
+    counts = decision_counts(gaps, accepted, part)
     for (rate, b, a), found in zip(gaps, counts, strict=True):
         label = -1 if rate.symbol == "FPR" else 1
         expected = []
@@ -45,3 +54,12 @@ def test_costs_and_counts_are_those_of_a_loop_over_people():
             ]
             expected += [sum(mine), len(mine)]
         assert list(found) == expected
+
+
+def test_counted_rows_are_people_and_shares_lie_between_0_and_1():
+    people = eh.LabelledSample([[1.0], [2.0]], ["a", "b"], [-1, 1], [2, 3])
+    assert counted_rows(people, "").tolist() == [0, 0, 1, 1, 1]
+    require_shares(delta=0.5)
+    for wrong in (0, 1, -0.1, float("nan")):
+        with pytest.raises(eh.InvalidInput, match="fit_share is"):
+            require_shares(delta=0.5, fit_share=wrong)

@@ -20,7 +20,8 @@ NotConverged is a warning: an answer that is worse than was asked for, and says 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 def install_hint(extra: str) -> str:
@@ -253,6 +254,31 @@ def raise_all(errors: Sequence[InvalidInput]) -> None:
         raise errors[0]
     if errors:
         raise SeveralErrors(errors)
+
+
+@contextmanager
+def collecting(errors: list[InvalidInput]) -> Iterator[None]:
+    """Keep an error for `raise_all`, so that what is wrong next is said together with it.
+
+    Parameters
+    ----------
+    errors : list of InvalidInput
+        What was found so far; an error in the block is appended.
+
+    Examples
+    --------
+    >>> errors = []
+    >>> with collecting(errors):
+    ...     raise InvalidInput("no column 'income'.")
+    >>> [str(one) for one in errors]
+    ["no column 'income'."]
+    """
+    try:
+        yield
+    except SeveralErrors as several:
+        errors += several.errors
+    except InvalidInput as error:
+        errors.append(error)
 
 
 class StorageError(InvalidInput):

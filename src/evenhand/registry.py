@@ -11,7 +11,8 @@ registry's group, in its pyproject.toml:
     my-rate = "my_package.rates:MY_RATE"
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from inspect import getdoc
 from threading import Lock
@@ -69,7 +70,8 @@ class Registry(Mapping[str, Named], Generic[Named]):
             found: Named = self.foreign[name].load()
             return found if self.adopt is None else self.adopt(found)
         raise InvalidInput(
-            f"there is no {self.kind} {name!r}.", hint=f"known are {', '.join(self)}."
+            f"there is no {self.kind} {name!r}.",
+            hint=f"known are {', '.join(self)}.{did_you_mean(name, self)}",
         )
 
     @property
@@ -91,6 +93,30 @@ class Registry(Mapping[str, Named], Generic[Named]):
 
     def __len__(self) -> int:
         return len(self.own) + len(self.foreign)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a hint: the known name that is nearest to a mistyped one.
+
+    Parameters
+    ----------
+    name : str
+        What was typed.
+    known : iterable of str
+        The names.
+
+    Returns
+    -------
+    str
+        A question with a blank before it; nothing if no name is near.
+
+    Examples
+    --------
+    >>> did_you_mean("adlut", ["adult", "compas"]), did_you_mean("loans", ["adult", "compas"])
+    (" Did you mean 'adult'?", '')
+    """
+    near = get_close_matches(name.lower(), known, 1, 0.7)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def summary(thing: object) -> str:

@@ -85,6 +85,7 @@ from evenhand.policies import Mixture
 from evenhand.policies.mixture import models_apart, models_inside
 from evenhand.rounds import Counts, Epoch, Rounds
 from evenhand.schema import Column, Schema
+from evenhand.tables.published import TABLES
 from evenhand.words import LabelledSample, Prices
 
 Record = TypeVar("Record")
@@ -617,6 +618,16 @@ def _class_of(document: Json | None, given: HypothesisClass | None) -> Hypothesi
     return given
 
 
+def _nothing_there(path: Path) -> StorageError:
+    """There is no file; who asked for a table is told how to get one."""
+    hint = "name a file that a learner's save() wrote; evenhand.read_table reads a table."
+    if str(path) in TABLES:
+        hint = f"{path} is a table: evenhand.read_table({str(path)!r}).encoded() reads it."
+    return StorageError(
+        f"there is no file {path}", requirement="load reads a learner that save() stored", hint=hint
+    )
+
+
 def _contents(path: Path) -> tuple[Json, dict[str, StoredArray]]:
     """The document and all arrays, both checked against the checksums of the zip."""
     try:
@@ -637,6 +648,8 @@ def _contents(path: Path) -> tuple[Json, dict[str, StoredArray]]:
         data = json.loads(bytes(arrays.pop(_DOCUMENT)).decode())
     except StorageError:
         raise
+    except FileNotFoundError as error:
+        raise _nothing_there(path) from error
     except _DAMAGE as error:
         raise StorageError(
             f"{path} is damaged or no stored learner: {error}", hint=_RESTORE

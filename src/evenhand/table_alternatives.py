@@ -35,6 +35,7 @@ the search excludes nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -43,23 +44,27 @@ from numpy.typing import ArrayLike
 from evenhand.bounds.bounded_mean import good_stakes, least_means
 from evenhand.bounds.proportions import Interval, difference_interval
 from evenhand.contracts import GroupUse, HypothesisClass, Json, Policy, Rate
-from evenhand.errors import CannotEstimateRate, InvalidInput, NotSerialisable
+from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.brackets import Brackets, brackets_of
 from evenhand.hypotheses.estimator import as_class
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.shown import BAND, INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
+from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
 from evenhand.table_exclusion import Exclusion, Incumbent, exclude
 from evenhand.table_parts import (
     FIT_SHARE,
     AcceptanceCosts,
     Gap,
     TablePart,
+    counted_rows,
+    decision_counts,
     gap_counts,
     gap_names,
     gaps_of,
+    policy_json,
+    require_shares,
     split_table,
 )
 from evenhand.words import BoolArray, FloatArray, LabelledSample, Prices, as_numbers
@@ -75,6 +80,9 @@ TIE = 0.1
 
 ALIKE = 0.01
 """Alternatives that differ in a smaller share of all decisions are not tested both."""
+
+MARKERS = "os^vP"
+"""The shapes of alternatives in a picture."""
 
 Verdict = Literal["found", "none", "open"]
 
@@ -157,6 +165,8 @@ class Alternatives(Shown, Brief):
         The class that was searched.
     notes : tuple of str
         What must be known.
+    columns : tuple of str, optional
+        The names of the columns, for rules in words.
 
     Examples
     --------
@@ -188,6 +198,7 @@ class Alternatives(Shown, Brief):
     class_name: str
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = field(default=ASSUMPTIONS)
+    columns: tuple[str, ...] | None = None
 
     @property
     def best(self) -> Alternative | None:
@@ -237,7 +248,7 @@ class Alternatives(Shown, Brief):
         Parameters
         ----------
         names : sequence of str, optional
-            The names of the columns.
+            The names of the columns; by default those of the record.
 
         Returns
         -------
@@ -261,7 +272,7 @@ class Alternatives(Shown, Brief):
                 f"Alternative {number}{' (shown to be better)' if one.better else ''}: cost "
                 f"{one.cost_difference:+.4f} [{cheap:+.4f}, {dear:+.4f}] per person beside the "
                 f"incumbent, gap {one.gap:.3f} [{low:.3f}, {high:.3f}]",
-                *(f"  {line}" for line in one.policy.describe(names).splitlines()),
+                *(f"  {line}" for line in one.policy.describe(names or self.columns).splitlines()),
             ]
         if not self.alternatives:
             lines += ["", "The search found no alternative."]
@@ -300,7 +311,7 @@ class Alternatives(Shown, Brief):
             "alternatives": [
                 {
                     **{name: plain(value) for name, value in vars(one).items() if name != "policy"},
-                    "policy": _policy_json(one.policy),
+                    "policy": policy_json(one.policy),
                 }
                 for one in self.alternatives
             ],
@@ -329,7 +340,7 @@ class Alternatives(Shown, Brief):
         tested = self.alternatives
         low, high = self.incumbent_gap_interval
         return {
-            "rule": ["incumbent", *(one.policy.describe() for one in tested)],
+            "rule": ["incumbent", *(one.policy.describe(self.columns) for one in tested)],
             "cost_difference": [0.0, *(one.cost_difference for one in tested)],
             "cost_low": [0.0, *(one.cost_interval[0] for one in tested)],
             "cost_high": [0.0, *(one.cost_interval[1] for one in tested)],
@@ -358,72 +369,57 @@ class Alternatives(Shown, Brief):
             reached = self.exclusion.extra_cost >= start
             extra = np.append([min(bottom, start), start], self.exclusion.extra_cost[reached])
             least = np.append([1.0, 1.0], self.exclusion.least_gap[reached])
-            axes.fill_betweenx(extra, 0.0, least, color="#eceef0", linewidth=0)
+            seen = (extra >= bottom) & (extra <= top) & (least > 0.02 * right)
+            named = "proved: no mixture is here" if seen.any() else None
+            axes.fill_betweenx(extra, 0.0, least, color=MUTED_INK, alpha=0.14, lw=0, label=named)
             axes.plot(least, extra, color=MUTED_INK, linewidth=1)
-            shown = (extra >= bottom) & (extra <= top) & (least > 0.02 * right)
-            if shown.any():
-                axes.annotate(
-                    "proved: no mixture is here",
-                    (0.01, 0.03),
-                    xycoords="axes fraction",
-                    color=MUTED_INK,
-                    fontsize="small",
-                )
         if len(points):
-            axes.plot(points[:, 0], points[:, 1], "o-", color=BAND, linewidth=2, zorder=2)
-            axes.annotate(
-                "rules that were found",
-                (points[0, 0], points[0, 1]),
-                xytext=(8, 0),
-                textcoords="offset points",
-                color=INK,
-                fontsize="small",
-                va="center",
+            axes.plot(
+                points[:, 0],
+                points[:, 1],
+                "o",
+                color=MUTED_INK,
+                markersize=4,
+                alpha=0.55,
+                label="rules that were found",
             )
         for number, one in enumerate(self.alternatives, 1):
             colour = INK if one.better else MUTED_INK
-            axes.plot(one.gap_interval, [one.cost_difference] * 2, color=colour, linewidth=1.5)
-            axes.plot([one.gap] * 2, one.cost_interval, color=colour, linewidth=1.5)
-            axes.plot([one.gap], [one.cost_difference], "o", color=colour, zorder=3)
-            word = " better" if one.better else ""
-            axes.annotate(
-                f"{number}{word}",
-                (one.gap, one.cost_difference),
-                xytext=(4, 4),
-                textcoords="offset points",
+            axes.plot(one.gap_interval, [one.cost_difference] * 2, color=colour, linewidth=1.2)
+            axes.plot([one.gap] * 2, one.cost_interval, color=colour, linewidth=1.2)
+            # Points may lie upon each other: each has a shape, and its name stands in the legend.
+            axes.plot(
+                [one.gap],
+                [one.cost_difference],
+                MARKERS[(number - 1) % len(MARKERS)],
                 color=colour,
-                fontsize="small",
+                markersize=8,
+                zorder=3,
+                label=f"alternative {number}{', better' if one.better else ''}",
             )
-        axes.plot(self.incumbent_gap_interval, [0.0, 0.0], color=LIMIT, linewidth=1.5)
-        axes.plot([self.incumbent_gap], [0.0], "D", color=LIMIT, zorder=3)
-        axes.annotate(
-            "incumbent",
-            (self.incumbent_gap, 0.0),
-            xytext=(4, -12),
-            textcoords="offset points",
+        axes.plot(self.incumbent_gap_interval, [0.0, 0.0], color=LIMIT, linewidth=1.2)
+        axes.plot([self.incumbent_gap], [0.0], "D", color=LIMIT, zorder=4, label="incumbent")
+        axes.axhline(
+            self.extra_cost,
             color=LIMIT,
-            fontsize="small",
+            linewidth=1,
+            linestyle=(0, (4, 2)),
+            label="largest cost allowed",
         )
-        axes.axhline(self.extra_cost, color=LIMIT, linewidth=1, linestyle=(0, (4, 2)))
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small", frameon=False)
         axes.set_xlim(0.0, right)
         axes.set_ylim(bottom, top)
-        axes.set_xlabel(f"largest gap ({', '.join(self.gaps[:2])}{', ...' * (len(self.gaps) > 2)})")
+        label = f"largest gap ({', '.join(self.gaps[:2])}{', ...' * (len(self.gaps) > 2)})"
+        axes.set_xlabel("\n".join(wrap(label, 60)))
         axes.set_ylabel("cost per person beyond the incumbent's")
         axes.set_title(
             {"found": "A better alternative", "none": "No better alternative", "open": "Open"}[
                 self.verdict
             ]
-            + ": left and below the dashed line is better",
+            + ": to the left and not above the dashed line is better",
             fontsize="medium",
             loc="left",
         )
-
-
-def _policy_json(policy: Mixture) -> Json | None:
-    try:
-        return policy.to_json()
-    except NotSerialisable:
-        return None
 
 
 def alternatives(
@@ -502,17 +498,16 @@ def alternatives(
     >>> found.verdict, found.exclusion.at_extra_cost
     ('open', 0.0)
     """
-    _require_settings(extra_cost, least_improvement, delta, candidates, fit_share)
+    require_shares(delta=delta, fit_share=fit_share)
+    _require_settings(extra_cost, least_improvement, candidates)
     asked = as_rates(rates)
     require_certifiable(asked)
     rules = as_class(hypotheses)
-    count = people.require_whole_counts("tests count people, not survey weights")
-    people.require_two_groups()
+    row = counted_rows(people, "tests count people, not survey weights")
     gaps = gaps_of(asked, people.groups)
     probability = _incumbent(incumbent, people)
     costs = AcceptanceCosts.of(prices or Prices(), people)
 
-    row = np.repeat(np.arange(len(people)), count)
     first_rows = split_table(len(row), fit_share, seed)
     first = TablePart(people, row[first_rows], costs, group_use)
     second = TablePart(people, row[~first_rows], costs, group_use)
@@ -568,14 +563,7 @@ def alternatives(
     )
 
 
-def _require_settings(
-    extra_cost: float, least_improvement: float, delta: float, candidates: int, fit_share: float
-) -> None:
-    for name, value in (("delta", delta), ("fit_share", fit_share)):
-        if not 0 < value < 1:
-            raise InvalidInput(
-                f"{name} is {value}; it lies strictly between 0 and 1.", argument=name
-            )
+def _require_settings(extra_cost: float, least_improvement: float, candidates: int) -> None:
     if not np.isfinite(extra_cost):
         raise InvalidInput(
             f"extra_cost is {extra_cost}; it is a finite cost per person.", argument="extra_cost"
@@ -782,11 +770,7 @@ class _Judge:
 
     def intervals(self, accepted: BoolArray, alpha: float) -> list[Interval]:
         """The exact interval of every gap of drawn decisions, each end at alpha."""
-
-        def event(rate: Rate) -> BoolArray:
-            return accepted if rate.sign > 0 else ~accepted
-
-        counts = gap_counts(self.gaps, event, self.second)
+        counts = decision_counts(self.gaps, accepted, self.second)
         return [difference_interval(*one, min(alpha, 0.5)) for one in counts]
 
     def largest(self, accepted: BoolArray, alpha: float) -> tuple[float, float]:

@@ -55,9 +55,12 @@ from evenhand.table_parts import (
     FIT_SHARE,
     AcceptanceCosts,
     TablePart,
-    gap_counts,
+    counted_rows,
+    decision_counts,
     gap_names,
     gaps_of,
+    policy_json,
+    require_shares,
     split_table,
 )
 from evenhand.words import (
@@ -249,13 +252,9 @@ class TableCertification(Shown, Brief):
         dict
             The certificate, the policy and its figures.
         """
-        try:
-            policy = self.policy.to_json()
-        except NotSerialisable:
-            policy = None
         return {
             "certificate": self.certificate.to_json(),
-            "policy": policy,
+            "policy": policy_json(self.policy),
             "cost": self.cost,
             "constant_cost": self.constant_cost,
             "learned_weight": self.learned_weight,
@@ -363,13 +362,11 @@ def certify(
     >>> len(done.policy.weights), done.cost < done.constant_cost
     (1, True)
     """
-    _require_settings(limit, delta, fit_share)
+    require_shares(limit=limit, delta=delta, fit_share=fit_share)
     asked = as_rates(rates)
     require_certifiable(asked)
     kept = _ceilings(ceilings)
-    count = people.require_whole_counts("a certificate counts people, not survey weights")
-    people.require_two_groups()
-    row = np.repeat(np.arange(len(people)), count)
+    row = counted_rows(people, "a certificate counts people, not survey weights")
     groups = people.groups
     costs = AcceptanceCosts.of(prices or Prices(), people)
 
@@ -431,14 +428,6 @@ def certify(
     )
 
 
-def _require_settings(limit: float, delta: float, fit_share: float) -> None:
-    for name, value in (("limit", limit), ("delta", delta), ("fit_share", fit_share)):
-        if not 0 < value < 1:
-            raise InvalidInput(
-                f"{name} is {value}; it lies strictly between 0 and 1.", argument=name
-            )
-
-
 def _ceilings(given: Mapping[str, float] | None) -> list[tuple[Rate, float]]:
     """The rates with a ceiling."""
     kept = [(RATES[name], float(value)) for name, value in (given or {}).items()]
@@ -484,7 +473,7 @@ class _Ends:
 
     def counts(self, accepted: BoolArray, part: TablePart) -> list[tuple[int, int, int, int]]:
         """x_1 of n_1 and x_2 of n_2 for each gap."""
-        return gap_counts(self.gaps, lambda rate: accepted if rate.sign > 0 else ~accepted, part)
+        return decision_counts(self.gaps, accepted, part)
 
     def certified(
         self, rule: Hypothesis, part: TablePart, candidates: int, leaning: FloatArray

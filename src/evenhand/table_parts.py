@@ -7,7 +7,9 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.contracts import GroupUse, Hypothesis, Rate
+from evenhand.contracts import GroupUse, Hypothesis, Json, Rate
+from evenhand.errors import InvalidInput, NotSerialisable
+from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import (
     BoolArray,
@@ -22,6 +24,25 @@ from evenhand.words import (
 
 FIT_SHARE = 1 / 3
 """The share of the table that is for fitting."""
+
+
+def require_shares(**settings: float) -> None:
+    """Raise an error for a setting that does not lie strictly between 0 and 1."""
+    for name, value in settings.items():
+        if not 0 < value < 1:
+            raise InvalidInput(
+                f"{name} is {value}; it lies strictly between 0 and 1.", argument=name
+            )
+
+
+def counted_rows(people: LabelledSample, why: str) -> IntArray:
+    """The row of each person of a table with at least two groups; a row with a count has several.
+
+    why: the reason for which counts are whole numbers, for the error if one is not.
+    """
+    count = people.require_whole_counts(why)
+    people.require_two_groups()
+    return np.repeat(np.arange(len(people)), count)
 
 
 def split_table(people: int, share: float, seed: int) -> BoolArray:
@@ -138,3 +159,18 @@ def gap_counts(
                 here = counted & np.asarray(part.group == group)
                 cells[rate.symbol, group] = int((event(rate) & here).sum()), int(here.sum())
     return [(*cells[rate.symbol, b], *cells[rate.symbol, a]) for rate, b, a in gaps]
+
+
+def decision_counts(
+    gaps: Sequence[Gap], accepted: BoolArray, part: TablePart
+) -> list[tuple[int, int, int, int]]:
+    """`gap_counts` of decisions: an acceptance is the event of FPR, a rejection that of FNR."""
+    return gap_counts(gaps, lambda rate: accepted if rate.sign > 0 else ~accepted, part)
+
+
+def policy_json(policy: Mixture) -> Json | None:
+    """The policy as plain JSON; None if a rule of it has no such form."""
+    try:
+        return policy.to_json()
+    except NotSerialisable:
+        return None

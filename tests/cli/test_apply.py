@@ -220,3 +220,22 @@ def test_intervals_cover_and_a_narrower_one_does_not():
         )
     assert misses <= 40
     assert narrow > 40
+
+
+def test_a_gate_judges_what_was_asked_for_or_what_the_policy_limits(run, policy, write):
+    table = write(make_lending_table(3, 2000))
+    words = ("test", policy, table, "--limit", "1", "--gate", "--json")
+    for asked, judged in (((), {"FPR"}), (("--rate", "equalized_odds"), {"FPR", "FNR"})):
+        answer = json.loads(run(*words, *asked).stdout)
+        assert set(answer["verdicts"]) == judged
+        assert {one["what"].split()[1] for one in answer["gate"]["findings"]} == judged
+
+
+def test_a_warning_if_many_rows_go(run, policy, write):
+    lines = make_lending_table(7, 100).splitlines(keepends=True)
+    cut = [line if i % 3 else "," + line.partition(",")[2] for i, line in enumerate(lines)]
+    new = write("".join([lines[0], *cut[1:]]), "new.csv")
+    for words in (("test", policy, new), ("certify", policy, new), ("apply", policy, new)):
+        done = run(*words, "--drop-missing")
+        assert done.exit_code == 0, done.output
+        assert "WARNING: 33 of 100 rows (33%) were left out" in " ".join(done.stdout.split())

@@ -153,7 +153,7 @@ TABLES = {
         ["false_accept is inf", "finite"],
     ),
     "unknown class": (GOOD, (*COMMON, "--class", "forest"), ["'forest' is not one of", "stumps"]),
-    "unknown rate": (GOOD, (*COMMON, "--rate", "ppv"), ["'ppv' is not one of", "fpr"]),
+    "unknown rate": (GOOD, (*COMMON, "--rate", "ppv"), ["no rate 'ppv'", "fpr"]),
     "no label": (GOOD, ("--group", "g"), ["label is missing", "--label, --group"]),
     "wrong ending": (GOOD, (*COMMON, "--out", "answer.txt"), ["answer.txt must end in"]),
     "no such folder": (GOOD, (*COMMON, "--out", "nowhere/answer.{}"), ["nowhere does not exist"]),

@@ -268,7 +268,7 @@ def test_a_table_of_ones_own_is_a_population(run, tmp_path):
     [
         (("--label", "repaid"), "--label is about the columns of a table"),
         ((*OWN, "--environment", "random"), "are two populations"),
-        (("--data", "nothing.csv"), "no table 'nothing.csv'"),
+        (("--data", "nothing.csv"), "neither a table nor a file 'nothing.csv'"),
     ],
 )
 def test_a_population_is_named_once(run, words, message):

@@ -13,7 +13,7 @@ def test_data_list_and_show(run):
 def test_data_refuses_what_it_does_not_know(run):
     refused = run("data", "show", "loans")
     assert refused.exit_code == 2
-    assert "no table 'loans'" in refused.stderr
+    assert "neither a table nor a file 'loans'" in refused.stderr
 
 
 def test_data_shows_a_file_whose_columns_are_named(run, lending):

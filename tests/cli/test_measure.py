@@ -73,3 +73,23 @@ def test_missing_decisions_are_refused_or_left_out(tmp_path):
     taken = run(path, *NAMED, "--drop-missing")
     assert taken.exit_code == 0
     assert "left out: 1 rows" in taken.output
+
+
+def test_a_warning_if_many_rows_go(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("sex,hired\n" + "f,1\nm,0\n,1\n" * 20)
+    words = ["measure", str(path), "--decision", "hired", "--group", "sex", "--drop-missing"]
+    said = CliRunner().invoke(main, words).stdout
+    assert "WARNING: 20 of 60 rows (33%) were left out" in " ".join(said.split())
+
+
+def test_all_that_stands_in_the_way_is_said_at_once(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("sex,hired,worked\n" + "f,yes,well\nm,no,badly\n,yes,well\n" * 20)
+    words = ["measure", str(path), "--decision", "hired", "--group", "sex", "--outcome", "worked"]
+    said = CliRunner().invoke(main, words).output
+    assert "3 things stand in the way" in said
+    for option in ("--drop-missing", "--accepted", "--good"):
+        assert option in said
+    words = ["impact", str(path), "--selected", "hired", "--group", "sex", "--accepted", "maybe"]
+    assert "does not occur" in CliRunner().invoke(main, words).output

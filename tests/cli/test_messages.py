@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from evenhand.cli import COMMANDS, LazyCommands, main
-from evenhand.cli.messages import error_text, note_text, option_of, options_of
+from evenhand.cli.messages import error_text, note_line, note_text, option_of, options_of
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.tables import Note
 
@@ -84,3 +84,8 @@ def test_the_library_names_no_option(folder):
     for path in [root] if root.suffix else sorted(root.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         assert [option for option in known if f"{option} " in text or f"{option}." in text] == []
+
+
+def test_who_is_left_out_in_large_numbers_is_said_loudly():
+    assert note_line(Note("many left out", "30 of 100 rows")) == "  WARNING: 30 of 100 rows"
+    assert note_line(Note("missing values", "3 rows")) == "  note: 3 rows"

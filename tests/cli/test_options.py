@@ -7,16 +7,19 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from evenhand.cli import COMMANDS, main
 from evenhand.cli.options import (
     CLASS_NAME,
     COMMA_LIST,
     JSON_FILE,
+    RATE_NAME,
     ColumnOptions,
     FileOptions,
     column_options,
     command_line,
     file_options,
     json_options,
+    rates_option,
 )
 
 
@@ -89,3 +92,32 @@ def test_a_path_must_be_writable_before_any_work_is_done(tmp_path):
 def test_the_command_line_can_be_typed_again(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/opt/bin/evenhand", "study", "my loans.csv", "--seeds", "2"])
     assert command_line() == "evenhand study 'my loans.csv' --seeds 2"
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ((), ("fpr",)),
+        (("--rate", "equalized_odds"), ("fpr", "fnr")),
+        (("--rate", "Demographic Parity", "--rate", "tpr"), ("selection", "fnr")),
+        (("--rate", "equalised-odds", "--rate", "fpr"), ("fpr", "fnr")),
+    ],
+)
+def test_rates_have_the_names_of_the_field_and_each_counts_once(words, names):
+    assert values_of(rates_option(), *words) == {"rates": names}
+
+
+def test_a_mistyped_rate_names_the_nearest():
+    with pytest.raises(click.BadParameter, match="Did you mean 'equalized-odds'"):
+        values_of(rates_option(), "--rate", "equalized_ods")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_reads_its_rates_in_the_same_way(name):
+    command = main.get_command(click.Context(main), name)
+    for option in command.params:
+        if "--rate" in option.opts:
+            assert (option.type, option.name, option.multiple) == (RATE_NAME, "rates", True)
+            context = click.Context(command)
+            taken = option.process_value(context, ("equalized_odds", "fpr", "tnr"))
+            assert taken == ("fpr", "fnr")

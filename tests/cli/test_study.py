@@ -49,7 +49,7 @@ def test_a_description_does_as_well(run, lending, tmp_path):
     ("words", "message"),
     [
         (("lending.csv",), "nothing says which column of lending.csv"),
-        (("nothing.csv", *OWN), "no table 'nothing.csv'"),
+        (("nothing.csv", *OWN), "neither a table nor a file 'nothing.csv'"),
         (("lending", "--learner", "oracle"), "no learner 'oracle'"),
         (("lending", "--limit", "2"), "limit 2.0 is not in"),
         (("lending", *QUICK, "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),

@@ -145,3 +145,21 @@ def test_false_red_builds_over_many_commits_are_rare():
         control += ever_control
     assert red <= 9
     assert control > red
+
+
+def test_a_gate_judges_the_rates_that_were_asked_for_and_no_others():
+    """Errors are even, base rates are not: good outcomes among the accepted differ by .78, and so
+    does who is selected; nobody asked for either.
+    """
+    group = np.repeat(["a", "b"], 2000)
+    label = np.concatenate([np.repeat([1, -1], [1800, 200]), np.repeat([1, -1], [200, 1800])])
+    accepted = np.zeros(4000, dtype=bool)
+    for start, people in ((0, 1800), (2000, 200)):
+        accepted[start : start + people * 8 // 10] = True  # 8 of 10 with a good outcome
+    for start, people in ((1800, 200), (2200, 1800)):
+        accepted[start : start + people * 2 // 10] = True  # 2 of 10 with a bad one
+    measured = eh.measure(accepted, group, label, rates="equalized_odds")
+    assert [rate.symbol for rate in measured.rates] == ["FPR", "FNR", "PPV"]
+    assert gate(measured, 0.15).status == "within"
+    assert measured.verdict("PPV", 0.15) == "above"
+    assert gate(eh.measure(accepted, group, label), 0.15).status == "above"  # selection

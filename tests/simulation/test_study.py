@@ -138,7 +138,7 @@ def test_every_setting_is_in_the_key():
         small(),
         small(limits=(0.1,)),
         small(rounds=601),
-        small(rate="fnr"),
+        small(rates=("fnr",)),
         small(kind="thresholds"),
         small(delta=0.1),
         small(false_accept=2.0),
@@ -169,7 +169,7 @@ def test_a_changed_table_is_another_one(tmp_path):
         ({"learners": ()}, "at least one"),
         ({"learners": ("uniform", "uniform")}, "'uniform'"),
         ({"limits": (0.0,)}, "limit 0.0"),
-        ({"rate": "tpr"}, "'tpr'"),
+        ({"rates": ("tprr",)}, "'tprr'"),
         ({"kind": "forest"}, "'forest'"),
         (
             {"learners": ("two-phase",), "kind": "linear"},
@@ -180,3 +180,11 @@ def test_a_changed_table_is_another_one(tmp_path):
 def test_a_wrong_plan_is_an_error_before_anything_runs(changes, message):
     with pytest.raises(InvalidInput, match=message):
         small(**changes)
+
+
+def test_a_plan_takes_the_names_of_the_field():
+    plan = small(rates=("equalized_odds",), learners=("fair-on-gathered",))
+    (learner,) = plan.made_learners(0.05).values()
+    assert [rate.symbol for rate in learner.rates] == ["FPR", "FNR"]
+    (task,) = plan.optima()
+    assert task.rates == tuple(learner.rates)

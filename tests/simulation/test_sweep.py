@@ -91,7 +91,7 @@ def test_progress_counts_what_the_journal_holds(tmp_path):
 
 
 def test_an_optimum_comes_back_from_the_journal(tmp_path):
-    task = OptimumTask(lending, LIMIT, RATE, Prices(), key="the optimum")
+    task = OptimumTask(lending, LIMIT, (RATE,), Prices(), key="the optimum")
     with Journal(tmp_path / "journal.jsonl") as journal:
         (first,) = sweep([task], journal=journal)
     with Journal(tmp_path / "journal.jsonl") as journal:

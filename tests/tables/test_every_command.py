@@ -2,12 +2,16 @@
 command has these options, and the answer is the same whatever the table is stored in.
 """
 
+import json
 import re
 
 import pytest
 from click.testing import CliRunner
 
 from evenhand.cli import main
+from evenhand.cli.demo import lending_csv
+from evenhand.errors import InvalidInput
+from evenhand.tables import TABLES, read_rows, read_table
 
 COMMON = ("--label", "repaid", "--good", "yes", "--group", "sex")
 COMMANDS = {
@@ -210,3 +214,74 @@ def test_a_log_is_read_by_the_same_reader(tmp_path, monkeypatch, text, message, 
     assert message in " ".join(refused.stderr.split())
     settled = CliRunner().invoke(main, [*words, *options])
     assert settled.exit_code == 0, settled.output
+
+
+NAMED = {
+    "measure": ("--decision", "repaid", "--accepted", "yes", "--group", "group"),
+    "impact": ("--selected", "repaid", "--accepted", "yes", "--group", "group"),
+    "certify": (),
+    "test": (),
+    "explain": ("--row", "3"),
+    "apply": ("--out", "decided.csv"),
+}
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    path = tmp_path_factory.mktemp("policy") / "policy.json"
+    done = CliRunner().invoke(main, ["solve", "lending", "--out", str(path)])
+    assert done.exit_code == 0, done.output
+    return path
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_published_table_is_read_by_its_name_as_its_file_is(policy, tmp_path, monkeypatch, name):
+    """The file calls outcome and group by other names than the published table does."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(lending_csv(), encoding="utf-8", newline="")
+    by_policy = () if name in ("measure", "impact") else (str(policy),)
+    columns = ("--label", "repaid", "--good", "yes", "--group", "group")
+    spelled = columns if name in ("certify", "test") else ()
+    answers = []
+    for table, more in (("lending", ()), ("people.csv", spelled)):
+        words = [name, *by_policy, table, *NAMED[name], *more, "--json"]
+        done = CliRunner().invoke(main, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        answers.append(json.loads(done.stdout))
+    named, filed = answers
+    told = {"measure": "rates", "impact": "rows", "certify": "cost", "test": "rates"}
+    kept = told.get(name, {"explain": "people", "apply": "accepted"}.get(name))
+    assert named[kept] == filed[kept] or name in ("measure", "explain")
+    if name == "measure":  # the table knows its outcomes, of the file nobody named them
+        assert [one["symbol"] for one in named["rates"]] == ["SR", "FPR", "FNR", "PPV"]
+    if name in ("certify", "test"):
+        assert any("was chosen on lending" in note for note in named["notes"])
+        assert not any("was chosen on" in note for note in filed["notes"])
+
+
+@pytest.mark.parametrize("name", [*NAMED, "solve", "alternatives", "data show", "plan"])
+def test_a_mistyped_name_is_answered_with_the_nearest(policy, name):
+    table = ("--data", "lendnig") if name == "plan" else ("lendnig",)
+    by_policy = (str(policy),) if name in ("certify", "test", "explain", "apply") else ()
+    incumbent = ("--incumbent", "credit_score>=600") if name == "alternatives" else ()
+    words = [*name.split(), *by_policy, *table, *NAMED.get(name, ()), *incumbent]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert "Did you mean 'lending'?" in done.output
+
+
+def test_another_grouping_has_the_same_words_in_every_reader():
+    if not TABLES["loanapp"].cached:
+        pytest.skip("the table loanapp is not here")
+    for names in ((), ("male",)):
+        people = read_table("loanapp", **({"group": names[0]} if names else {}))
+        rows = read_rows("loanapp", names)
+        assert rows[names[0] if names else "the group"].texts == tuple(people.group.tolist())
+    both = read_rows("loanapp", ("male", "white"))
+    assert len(both) == 1985
+    assert both["male"].missing.sum() == 15
+
+
+def test_how_a_file_is_written_cannot_be_said_of_a_published_table():
+    with pytest.raises(InvalidInput, match="delimiter cannot be given for lending"):
+        read_rows("lending", delimiter=";")

@@ -242,7 +242,7 @@ DIGESTS = {
     "loanapp/None": "11e75e7157b80483",
     "loanapp/male": "9823d4f3fcad52dc",
     "recid/None": "39e8cb521301c13c",
-    "acs-employment/None": "83b2ee0909641161",
+    "acs-employment/None": "0cbc37f0020f270e",
     "law-school/None": "2cb5c3317bcd35ba",
     "law-school/male": "3a7cc447d512a26b",
     "bank-marketing/None": "6cdcd472724cb9ea",

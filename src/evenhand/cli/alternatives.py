@@ -1,6 +1,6 @@
 """`evenhand alternatives`: is there a rule with a smaller gap that costs no more than today's?"""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, cast
@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from evenhand.cli import show
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
     JSON_FILE,
@@ -20,7 +20,7 @@ from evenhand.cli.options import (
     class_options,
     column_options,
     json_options,
-    several_rates_option,
+    rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.cli.reporting import fingerprint, report_option, write_page
@@ -58,7 +58,7 @@ STYLES = {"found": "green", "none": "bold", "open": "yellow"}
     help="With a column: the values of rejections, if several.",
 )
 @column_options
-@several_rates_option
+@rates_option()
 @class_options
 @click.option(
     "--extra-cost",
@@ -116,10 +116,11 @@ def command(
 ) -> None:
     """Is there a rule with a smaller gap that costs no more than the incumbent?
 
-    TABLE holds people whose outcomes are all known. A third of them is searched for alternatives;
-    the others test what was found, so that "found" holds for the population. For --class stumps
-    and thresholds it is also proved which gaps no mixture of the class reaches at the incumbent's
-    cost; other classes are searched, and what the search missed is not excluded.
+    TABLE is a file or a known table (evenhand data list) of people whose outcomes are all known. A
+    third of them is searched for alternatives; the others test what was found, so that "found"
+    holds for the population. For --class stumps and thresholds it is also proved which gaps no
+    mixture of the class reaches at the incumbent's cost; other classes are searched, and what the
+    search missed is not excluded.
 
     \b
     Example: today's rule is a cut-off
@@ -180,6 +181,7 @@ def command(
         seed=seed,
     )
     names = list(task.table.names)
+    found = replace(found, columns=tuple(names))
     notes = [*show.notes_of(task), *doubt]
     saved = None
     if out is not None and found.best is not None:
@@ -220,7 +222,7 @@ def command(
         return
     screen = show.console()
     screen.print(show.heading(f"{task.source}: {len(task.sample):,} people; incumbent: {words}"))
-    show.show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+    show.show_lines(screen, [note_line(note) for note in notes])
     show.show_lines(screen, ["", *wrap(found.sentence, 79)], style=STYLES[found.verdict])
     _show(found, names)
     if out is not None:
@@ -278,21 +280,13 @@ def _decided(
 
 
 def _by_policy(path: str, frame: Frame) -> tuple[FloatArray, list[Note]]:
-    from evenhand.cli.apply import groups_of
+    from evenhand.cli.apply import groups_of, same_table
     from evenhand.evaluation import PolicyFile
 
     file = PolicyFile.read(path)
     groups, _ = groups_of(file, frame, None, drop=False, unseen="refuse")
     ready = prepare(frame, file.recipe, drop_missing=False, unseen="refuse")
-    notes = list(ready.notes)
-    made_with = file.document.get("table")
-    name = Path(frame.source).name
-    if isinstance(made_with, Mapping) and made_with.get("file") == name:
-        text = (
-            f"{path} says that it was chosen on {name}: if these are the same people, they "
-            "favour the incumbent, and what is said of it does not hold for the population"
-        )
-        notes.append(Note("same table", text))
+    notes = [*ready.notes, *same_table(file, frame.source)]
     return np.asarray(file.policy.acceptance(ready.features, groups), dtype=np.float64), notes
 
 

@@ -3,6 +3,7 @@ them; `evenhand test` measures rates, gaps and cost on people who had no part in
 """
 
 import csv
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,24 +12,24 @@ import click
 import numpy as np
 
 from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line, note_text
 from evenhand.cli.options import (
     COMMA_LIST,
     CSV_FILE,
     INPUT_FILE,
     NATURAL,
     POSITIVE,
-    RATE_NAME,
     FileOptions,
     Unseen,
     file_options,
     json_options,
+    rates_option,
     unseen_option,
 )
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, heading, show_lines
 from evenhand.contracts import Json
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, collecting, raise_all
 from evenhand.policies.reason_words import joined
 from evenhand.tables import (
     MISSING_VALUE,
@@ -37,8 +38,9 @@ from evenhand.tables import (
     chosen_groups,
     group_texts,
     listed,
+    many_left_out,
     prepare,
-    read_frame,
+    read_rows,
     two_values,
     with_missing_group,
 )
@@ -137,7 +139,8 @@ def command(
         )
 
     file = PolicyFile.read(policy)
-    frame = read_frame(data, **{**file.reading, **reading.given()})
+    by = group or file.group or ""
+    frame = read_rows(data, (by,), **{**file.reading, **reading.given()})
     if Path(data).resolve() == out.resolve():
         raise InvalidInput(f"--out {out} is the table itself.", hint="name another file.")
     groups, known = groups_of(file, frame, group, drop_missing, unseen)
@@ -165,6 +168,7 @@ def command(
             for at, (person, yes) in enumerate(zip(ready.features, accepted, strict=True))
         ]
     names = write_decisions(frame, complete, chance, accepted, out, said)
+    notes = (*frame.notes, *ready.notes, *many_left_out(int((~complete).sum()), len(frame)))
     figures = {
         "policy": file.source,
         "table": frame.source,
@@ -174,14 +178,14 @@ def command(
         "expected_accepted": float(chance.sum()),
         "seed": seed,
         "columns": list(names),
-        "notes": [str(note) for note in (*frame.notes, *ready.notes)],
+        "notes": [str(note) for note in notes],
         "out": str(out),
     }
     if emit(document, figures):
         return
     screen = console()
     screen.print(heading(f"{frame.source}: {len(frame):,} people, policy {file.source}"))
-    show_lines(screen, [f"  note: {note_text(note)}" for note in (*frame.notes, *ready.notes)])
+    show_lines(screen, [note_line(note) for note in notes])
     lines = [
         f"  decided about {len(chance):,}: {int(accepted.sum()):,} accepted "
         f"(expected {chance.sum():,.1f}), seed {seed}",
@@ -262,19 +266,16 @@ def write_decisions(
 @click.argument("policy", metavar="POLICY.JSON")
 @click.argument("data", metavar="HOLDOUT")
 @click.option("--label", metavar="COL", help="Column with the outcome.  [as in POLICY]")
-@click.option("--good", metavar="VALUE", help="The good outcome.  [as in POLICY]")
+@click.option("--good", metavar="A,B", help="The good outcome, or several.  [as in POLICY]")
 @click.option("--bad", metavar="A,B", type=COMMA_LIST, help="The bad outcomes, if several.")
 @click.option("--group", metavar="COL", help="Column with the group.  [as in POLICY]")
 @click.option(
     "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
-@click.option(
-    "--rate",
-    "rates",
-    type=RATE_NAME,
-    multiple=True,
-    default=("fpr", "fnr", "selection"),
-    help="What to measure; may be given several times.",
+@rates_option(
+    None,
+    "What to measure, and what --gate judges; may be given several times.  [default: all are "
+    "measured, those that POLICY limits are judged]",
 )
 @click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
 @click.option(
@@ -347,20 +348,20 @@ def test(
     measured = measure_policy(
         file.policy,
         people,
-        rates=tuple(dict.fromkeys(rates)),
+        rates=rates or ("fpr", "fnr", "selection"),
         prices=file.prices,
         delta=opened.delta,
     )
-    limited = set(file.document.get("limited_rates", ["FPR"]))
-    kept = tuple(rate for rate in measured.rates if rate.symbol in limited)
-    result = opened.judge(replace(measured, rates=kept), limit)
+    if not rates:
+        measured = judged_by(file, measured)
+    result = opened.judge(measured, limit)
     figures = test_document(file, measured, limit, source, notes)
     if result is not None:
         figures["gate"] = result.to_json()
     if not emit(document, figures):
         screen = console()
         screen.print(heading(f"{source}: {measured.people:,} people, policy {file.source}"))
-        show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+        show_lines(screen, [note_line(note) for note in notes])
         show_test(screen, file, measured, limit)
     write_page(
         page,
@@ -372,16 +373,23 @@ def test(
             "table": source,
             "SHA-256 of the table": fingerprint(data),
             "read as": tuple(note_text(note) for note in notes),
-            "rates": rates,
+            "rates": tuple(rate.symbol for rate in measured.rates),
             "limit": limit,
-            "rates that are limited": tuple(sorted(limited)),
+            "rates that are limited": tuple(rate.symbol for rate in measured.rates if rate.asked),
             "delta": opened.delta,
         },
-        verdict=gate(replace(measured, rates=kept), limit),
+        verdict=gate(measured, limit),
         policy=file.policy.describe(file.columns).splitlines(),
         quiet=document == "-",
     )
     leave(result, quiet=document == "-")
+
+
+def judged_by(file: "PolicyFile", measured: "Measurement") -> "Measurement":
+    """The measurement of a policy, whose gate judges the rates that the policy file limits."""
+    limited = file.document.get("limited_rates", ["FPR"])
+    rates = tuple(replace(rate, asked=rate.symbol in limited) for rate in measured.rates)
+    return replace(measured, rates=rates)
 
 
 def read_people(
@@ -409,30 +417,49 @@ def read_people(
                 f"{file.source} does not name the {name}.", hint=f"add --{name} COL.", argument=name
             )
     how = {**file.reading, **reading.given()}
-    frame, _ = read_frame(data, **how).with_joined(by, [label, by])
+    frame, _ = read_rows(data, (by,), **how).with_joined(by, [label, by])
     notes = list(frame.notes)
     if MISSING_VALUE in file.groups and by == file.group:
         frame = with_missing_group(frame, by)
     frame = chosen_groups(frame, by, groups)
+    errors: list[InvalidInput] = []
     unlabelled = frame[label].missing
     if unlabelled.any() and not drop_unlabelled:
-        raise _missing(frame, unlabelled, f"the outcome {label!r}", "--drop-unlabelled")
+        errors.append(_missing(frame, unlabelled, f"the outcome {label!r}", "--drop-unlabelled"))
     ungrouped = frame[by].missing
     if ungrouped.any() and not drop_missing:
-        raise _missing(frame, ungrouped, f"the group {by!r}", "--drop-missing")
+        errors.append(_missing(frame, ungrouped, f"the group {by!r}", "--drop-missing"))
     frame = frame.where(~(unlabelled | ungrouped))
     if not len(frame):
-        raise InvalidInput(f"{data} has no person with an outcome and a group.")
-    ready = prepare(frame, file.recipe, drop_missing=drop_missing, unseen=unseen)
-    kept = frame.where(ready.complete)
-    signs, _ = two_values(kept, label, good, bad)
+        raise_all([*errors, InvalidInput(f"{data} has no person with an outcome and a group.")])
+    kept = frame
+    with collecting(errors):
+        ready = prepare(frame, file.recipe, drop_missing=drop_missing, unseen=unseen)
+        kept = frame.where(ready.complete)
+    with collecting(errors):
+        signs, _ = two_values(kept, label, good, bad)
+    raise_all(errors)
     spelled = file.spelled(str(text) for text in group_texts(kept, by, notes))
     absent = [name for name in file.groups if name not in spelled] if by == file.group else []
     if absent:
         text = f"nobody here is of the group {listed(absent)}: no gap to it is tested"
         notes.append(Note("absent group", text, group))
     sample = LabelledSample(ready.features, np.array(spelled), signs.astype(np.int64))
-    return sample, frame.source, [*notes, *ready.notes]
+    notes += [*ready.notes, *many_left_out(len(unlabelled) - len(sample), len(unlabelled))]
+    return sample, frame.source, [*notes, *same_table(file, frame.source)]
+
+
+def same_table(file: "PolicyFile", source: str) -> list[Note]:
+    """A note if the policy says that it was chosen on the table of this name."""
+    made_with = file.document.get("table")
+    name = Path(source).name
+    if not isinstance(made_with, Mapping) or made_with.get("file") != name:
+        return []
+    text = (
+        f"{file.source} says that it was chosen on {name}: if these are the same people, they "
+        "favour it, and what is said of it does not hold for the population"
+    )
+    return [Note("same table", text)]
 
 
 def _missing(frame: Frame, gaps: "BoolArray", what: str, option: str) -> InvalidInput:
@@ -447,13 +474,15 @@ def test_document(
     file: "PolicyFile", measured: "Measurement", limit: float, source: str, notes: list[Note]
 ) -> Json:
     """The answer as a document."""
-    limited = file.document.get("limited_rates", ["FPR"])
-    known = {rate.symbol for rate in measured.rates}
     return {
         "policy": file.source,
         "table": source,
         "limit": limit,
-        "verdicts": {s: measured.verdict(s, limit) for s in limited if s in known},
+        "verdicts": {
+            rate.symbol: measured.verdict(rate.symbol, limit)
+            for rate in measured.rates
+            if rate.asked
+        },
         **measured.to_json(),
         "cost_when_chosen": file.document.get("cost_per_person"),
         "notes": [str(note) for note in notes],
@@ -464,7 +493,6 @@ def show_test(screen: "Console", file: "PolicyFile", measured: "Measurement", li
     """Rates with intervals, the gap against its limit, and the cost beside the old one."""
     from evenhand.cli.measure import show_rate
 
-    limited = file.document.get("limited_rates", ["FPR"])
     sure = 1 - measured.delta
     said = {
         "within": f"within the limit of {limit:g}, with probability {sure:g}",
@@ -475,7 +503,7 @@ def show_test(screen: "Console", file: "PolicyFile", measured: "Measurement", li
     }
     for rate in measured.rates:
         show_rate(screen, rate)
-        if rate.symbol in limited:
+        if rate.asked:
             verdict = measured.verdict(rate.symbol, limit)
             style = {"within": "green", "above": "bold red", "not shown": "yellow"}[verdict]
             show_lines(screen, [f"  {said[verdict]}"], style)

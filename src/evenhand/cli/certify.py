@@ -10,16 +10,16 @@ import numpy as np
 
 from evenhand.cli import show
 from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line, note_text
 from evenhand.cli.options import (
     COMMA_LIST,
     JSON_FILE,
-    RATE_NAME,
     FileOptions,
     Function,
     Unseen,
     file_options,
     json_options,
+    rates_option,
     unseen_option,
 )
 from evenhand.cli.problem import TableProblem
@@ -71,19 +71,13 @@ def named_ceilings(texts: tuple[str, ...]) -> dict[str, float]:
 @click.argument("policy", metavar="POLICY.JSON")
 @click.argument("data", metavar="TABLE")
 @click.option("--label", metavar="COL", help="Column with the outcome.  [as in POLICY]")
-@click.option("--good", metavar="VALUE", help="The good outcome.  [as in POLICY]")
+@click.option("--good", metavar="A,B", help="The good outcome, or several.  [as in POLICY]")
 @click.option("--bad", metavar="A,B", type=COMMA_LIST, help="The bad outcomes, if several.")
 @click.option("--group", metavar="COL", help="Column with the group.  [as in POLICY]")
 @click.option(
     "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
-@click.option(
-    "--rate",
-    "rates",
-    type=RATE_NAME,
-    multiple=True,
-    help="The rate to hold even; may be given several times.  [as in POLICY]",
-)
+@rates_option(None, "The rate to hold even; may be given several times.  [as in POLICY]")
 @click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
 @click.option("--delta", type=float, default=0.05, help="How likely the certificate may be wrong.")
 @certify_options
@@ -118,6 +112,8 @@ def command(
     document: str | Path | None,
 ) -> None:
     """Certify a policy of `evenhand solve --out` on people who had no part in choosing it.
+
+    TABLE is a file or a known table (evenhand data list).
 
     The policy is certified as it is, or not; in both cases you get the cheapest mixture of its
     rules with accept-all and reject-all that is certified, because constants have no gap.
@@ -160,7 +156,7 @@ def command(
         file.policy,
         people,
         limit,
-        rates=tuple(dict.fromkeys(asked)),
+        rates=asked,
         prices=Prices(*prices),
         delta=opened.delta,
         ceilings=named_ceilings(ceilings),
@@ -176,7 +172,7 @@ def command(
     if not show.emit(document, figures):
         screen = show.console()
         screen.print(show.heading(f"{source}: {found.certified_on:,} people, {file.source}"))
-        show.show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+        show.show_lines(screen, [note_line(note) for note in notes])
         show.show_lines(screen, found.describe(file.columns).splitlines())
         if out is not None:
             click.echo(f"\nSaved: {out}")

@@ -26,7 +26,7 @@ from evenhand.cli.show import console, emit, grid, heading, progress, show_lines
 from evenhand.cli.simulate import Play, play_options
 from evenhand.contracts import Environment, Json
 from evenhand.errors import InvalidInput, install_hint
-from evenhand.fairness.rates import RATES
+from evenhand.fairness.rates import rates_in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -412,7 +412,7 @@ def write_report(
         comparison=comparison,
         about={name: describe_learner(name) for name in asked.learners},
         facts=facts(asked, comparison.optimum),
-        rate=RATES[asked.play.rate].name,
+        rate=rates_in_words(asked.play.rates),
         command=command_line(),
         version=__version__,
         results="results.json",
@@ -449,7 +449,7 @@ def facts(asked: CompareRequest, optimum: float) -> dict[str, str]:
     from evenhand.simulation.named import POPULATIONS
 
     play = asked.play
-    rate = RATES[play.rate].name
+    rate = rates_in_words(play.rates)
     options = f" ({', '.join(play.env_options)})"
     population = f"{play.environment}{options if play.env_options else ''}. "
     if isinstance(asked.world, Replay):

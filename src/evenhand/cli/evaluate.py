@@ -17,7 +17,7 @@ from evenhand.cli.options import (
     file_options,
     json_options,
     price_options,
-    several_rates_option,
+    rates_option,
 )
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
@@ -107,7 +107,7 @@ STYLES = {
     help="Without propensities: how far apart the odds of rejected and accepted people may be, "
     "from 1 on; inf assumes nothing. Repeat it; a gate judges the largest.  [default: 1 to inf]",
 )
-@several_rates_option
+@rates_option()
 @click.option("--limit", type=float, default=0.05, help="The limit of the gap.")
 @click.option(
     "--delta",
@@ -282,7 +282,7 @@ def command(
         evaluation = evaluate(
             log,
             Candidate.read(policy),
-            rates=as_rates(tuple(dict.fromkeys(rates))),
+            rates=as_rates(rates),
             limit=limit,
             delta=opened.delta,
             prices=prices,

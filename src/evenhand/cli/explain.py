@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from evenhand.cli.apply import groups_of
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
     INPUT_FILE,
@@ -29,7 +29,7 @@ from evenhand.errors import InvalidInput
 from evenhand.policies import Explanation, Mixture, ReasonWords, SourceColumn
 from evenhand.policies.explanation import COMPARED
 from evenhand.randomness import stream
-from evenhand.tables import prepare, read_frame, source_columns
+from evenhand.tables import prepare, read_rows, source_columns
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def explainer(
     )
     if reference is not None:
         given = reading or FileOptions()
-        frame = read_frame(reference, **{**file.reading, **given.given()})
+        frame = read_rows(reference, **{**file.reading, **given.given()})
         rows = prepare(frame, file.recipe, drop_missing=True, unseen="ignore").features
         source = Path(reference).name
     if len(rows) < 2:
@@ -220,7 +220,8 @@ def command(
 
         require("matplotlib")  # before the work, not after
     file = PolicyFile.read(policy)
-    frame = read_frame(data, **{**file.reading, **reading.given()})
+    by = group or file.group or ""
+    frame = read_rows(data, (by,), **{**file.reading, **reading.given()})
     groups, _ = groups_of(file, frame, group, drop=False, unseen=unseen)
     ready = prepare(frame, file.recipe, unseen=unseen)
     chosen = _chosen(rows, len(frame), frame.source)
@@ -253,7 +254,7 @@ def command(
         return
     screen = console()
     screen.print(heading(f"{Path(frame.source).name}, policy {file.source}"))
-    show_lines(screen, [f"  note: {note_text(note)}" for note in notes])
+    show_lines(screen, [note_line(note) for note in notes])
     for at, one in zip(chosen, found, strict=True):
         screen.print(heading(f"\nRow {at + 1}"))
         for line in one.describe().splitlines():

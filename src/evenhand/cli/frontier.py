@@ -15,8 +15,8 @@ from evenhand.cli.options import (
     ColumnOptions,
     column_options,
     json_options,
-    one_rate_option,
     problem_options,
+    rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.cli.show import (
@@ -56,7 +56,7 @@ LONG = 220
 @click.command("frontier")
 @click.argument("data", metavar="DATA")
 @column_options
-@one_rate_option
+@rates_option(help="The rate whose gap is limited: one of them.")
 @problem_options
 @click.option(
     "--limits",
@@ -77,7 +77,7 @@ LONG = 220
 def command(
     data: str,
     columns: ColumnOptions,
-    rate: str,
+    rates: tuple[str, ...],
     limit: float,
     kind: str,
     score: str | None,
@@ -105,11 +105,17 @@ def command(
         require("matplotlib")  # who asks for a picture is told before the work, not after
     elif installed("matplotlib"):
         out = Path("frontier.png")
+    if len(rates) > 1:
+        raise InvalidInput(
+            f"{len(rates)} rates are named, {' and '.join(rates)}; the picture has one gap.",
+            hint="name one of them; `evenhand solve` limits several at once.",
+            argument="rate",
+        )
     tried = parse_limits(limits, limit)
     task = table_problem(
         data,
         columns,
-        rates=(rate,),
+        rates=rates,
         limit=limit,
         kind=kind,
         score=score,
@@ -216,6 +222,10 @@ def frontier_document(
         "class": dict(task.hypotheses.params),
         "rate": task.rates[0].symbol,
         "limit": task.limit,
+        "without_limit": {
+            "cost_per_person": per_person(task, without_a_limit(task).cost),
+            "gap": without_a_limit(task).gap,
+        },
         "limits": [
             {
                 "limit": float(limit),
@@ -327,4 +337,7 @@ def show_frontier(out: "Console", task: TableProblem, frontier: "Frontier") -> N
         )
     out.print(heading("\nWhat a limit costs"))
     out.print(table)
+    # The same figure as in `solve`, whatever the rate and the limits.
+    free = without_a_limit(task)
+    out.print(f"  without a limit (gap {free.gap:.3f}): {money(task, free.cost)}")
     rules.show(out)

@@ -9,11 +9,12 @@ import click
 import numpy as np
 
 from evenhand.cli.gating import Gating, gate_options, leave
+from evenhand.cli.measure import own_grouping
 from evenhand.cli.options import COMMA_LIST, FileOptions, file_options, json_options
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
-from evenhand.errors import InvalidInput
-from evenhand.tables import DECISION, Note, group_texts, read_frame, two_values
+from evenhand.errors import InvalidInput, collecting, raise_all
+from evenhand.tables import DECISION, Note, group_texts, read_rows, two_values
 
 if TYPE_CHECKING:
     from evenhand.evaluation.impact_table import ImpactTable
@@ -41,8 +42,8 @@ VERDICTS = {"within": "yes", "above": "NO", "not shown": "not shown", None: ""}
     "by",
     metavar="COL",
     multiple=True,
-    required=True,
-    help="Column with the category. Repeat it: each grouping is shown, and their intersections.",
+    help="Column with the category. Repeat it: each grouping is shown, and their intersections. A "
+    "table of evenhand has its own.",
 )
 @click.option("--reference", metavar="GROUP", help="Ratios relative to this category.")
 @click.option(
@@ -92,10 +93,10 @@ def command(
 ) -> None:
     """Selection rates and impact ratios per category and intersection, with exact intervals.
 
-    DECISIONS is a file (CSV, Excel, Parquet, JSON lines) with one row per person. The table has the
-    form of New York City's Local Law 144: numbers of people, selection (or scoring) rates, and
-    ratios to the largest rate. People of unknown category are counted and left out; categories
-    with less than 2% of the people are shown without a ratio.
+    DECISIONS is a file (CSV, Excel, Parquet, JSON lines) or a known table (evenhand data list) with
+    one row per person. The answer has the form of New York City's Local Law 144: numbers of people,
+    selection (or scoring) rates, and ratios to the largest rate. People of unknown category are
+    counted and left out; categories with less than 2% of the people are shown without a ratio.
 
     \b
     Example: by sex; with --group race, too, by race and by both
@@ -116,23 +117,31 @@ def command(
             hint="--selected hired --accepted yes, or --score fit.",
             argument="selected",
         )
-    frame = read_frame(data, **reading.given())
+    by = by or own_grouping(data)
+    frame = read_rows(data, by, **reading.given())
     for group in dict.fromkeys(by):
         frame, _ = frame.with_joined(group, [name for name in (selected, score, group) if name])
     column = selected or score or ""
     undecided = frame[column].missing
+    errors: list[InvalidInput] = []
     if undecided.any():
-        raise InvalidInput(
-            f"{frame.source}: {column!r} is missing in {undecided.sum():,} of {len(frame):,} rows.",
-            hint="leave out people about whom nothing was decided.",
+        errors.append(
+            InvalidInput(
+                f"{frame.source}: {column!r} is missing in {undecided.sum():,} of {len(frame):,} "
+                "rows.",
+                hint="leave out people about whom nothing was decided.",
+            )
         )
     lines = []
-    if selected is not None:
-        decided, value = two_values(frame, selected, accepted, rejected or (), DECISION)
-        values = (decided > 0).astype(np.float64)
-        lines.append(f"  selected: {selected} = {value}")
-    else:
-        values = frame.finite(column)
+    with collecting(errors):
+        known = frame.where(~undecided)
+        if selected is not None:
+            decided, value = two_values(known, selected, accepted, rejected or (), DECISION)
+            values = (decided > 0).astype(np.float64)
+            lines.append(f"  selected: {selected} = {value}")
+        else:
+            values = known.finite(column)
+    raise_all(errors)
     notes: list[Note] = []
     strange = {"", *(unknown or ())}
     groupings = {}

@@ -10,19 +10,29 @@ import click
 import numpy as np
 
 from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.messages import note_text
+from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
     NATURAL,
-    RATE_NAME,
     FileOptions,
     file_options,
     json_options,
+    rates_option,
 )
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
-from evenhand.errors import InvalidInput
-from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
+from evenhand.errors import InvalidInput, collecting, raise_all
+from evenhand.tables import (
+    DECISION,
+    TABLES,
+    LabelledFrame,
+    chosen_groups,
+    group_texts,
+    is_published,
+    many_left_out,
+    read_rows,
+    two_values,
+)
 from evenhand.words import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -46,30 +56,31 @@ if TYPE_CHECKING:
     "--group",
     "by",
     metavar="COL",
-    required=True,
     multiple=True,
     help="Column with each person's group. Repeat it for several groupings, which are measured one "
-    "by one and crossed; sex,race joins two columns into one grouping.",
+    "by one and crossed; sex,race joins two columns into one grouping. A table of evenhand has its "
+    "own.",
 )
 @click.option(
     "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
 @click.option(
-    "--outcome", metavar="COL", help="Column with the outcome; empty where it is not known."
+    "--outcome",
+    metavar="COL",
+    help="Column with the outcome; empty where it is not known. A table of evenhand has its own.",
 )
 @click.option(
-    "--good", metavar="VALUE", help="The value of a good outcome. Default: 1 of 0/1 or -1/1."
+    "--good",
+    metavar="A,B",
+    help="The value of a good outcome, or several. Default: 1 of 0/1 or -1/1.",
 )
 @click.option(
     "--bad", metavar="A,B", type=COMMA_LIST, help="The values of bad outcomes, if several."
 )
-@click.option(
-    "--rate",
-    "rates",
-    type=RATE_NAME,
-    multiple=True,
-    default=("selection", "fpr", "fnr"),
-    help="What to measure; may be given several times.",
+@rates_option(
+    ("selection", "fpr", "fnr"),
+    "What to measure, and what --gate judges; may be given several times. The field's names are "
+    "understood: demographic_parity, equalized_odds, tpr.",
 )
 @click.option(
     "--compare",
@@ -144,8 +155,9 @@ def command(
 ) -> None:
     """Measure the decisions that you make today: rates, gaps and ratios with exact intervals.
 
-    DECISIONS is a file (CSV, Excel, Parquet, JSON lines) with one row per person: what was decided,
-    the group, and the outcome where it is known. No policy of evenhand is needed.
+    DECISIONS is a file (CSV, Excel, Parquet, JSON lines) or a known table (evenhand data list) with
+    one row per person: what was decided, the group, and the outcome where it is known. No policy of
+    evenhand is needed.
 
     \b
     Example: loans, repaid or not for those that were granted
@@ -165,12 +177,17 @@ def command(
 
     Outcomes are usually known for accepted people only. Then the false positive and negative rates
     are not determined by the table: each missing outcome may be good or bad, and the range that
-    this leaves is shown. The share of good outcomes among the accepted is determined.
+    this leaves is shown. The share of good outcomes among the accepted is determined; it is shown
+    where FPR and FNR are, and no gate judges it.
     """
     from evenhand.evaluation import gate, measure
 
     if least_ratio is not None and compare == "difference":
         compare = "ratio" if limit is None else "both"
+    by = by or own_grouping(data)
+    if outcome is None and is_published(data):
+        outcome = LabelledFrame.label_name
+        good = TABLES[data].good
     people = read_decided(
         data,
         reading,
@@ -228,6 +245,17 @@ def command(
     leave(result, quiet=document == "-")
 
 
+def own_grouping(data: str) -> tuple[str, ...]:
+    """The grouping of a table that evenhand knows; an error for a file, which has none."""
+    if is_published(data):
+        return (LabelledFrame.group_name,)
+    raise InvalidInput(
+        f"nothing says which column of {data} is the group.",
+        hint="name the column with the group of each person.",
+        argument="group",
+    )
+
+
 def named_pair(text: str) -> tuple[str, str]:
     """The two groups of --pair A:B."""
     first, colon, second = text.partition(":")
@@ -272,7 +300,7 @@ def read_decided(
             hint="leave --groups out, or name one --group.",
             argument="groups",
         )
-    frame = read_frame(data, **reading.given())
+    frame = read_rows(data, by, **reading.given())
     for group in dict.fromkeys(by):
         named = [name for name in (decision, group, outcome) if name]
         frame, _ = frame.with_joined(group, named)
@@ -281,25 +309,32 @@ def read_decided(
     unknown = frame[decision].missing
     for group in by:
         unknown = unknown | frame[group].missing
+    errors: list[InvalidInput] = []
     if unknown.any() and not drop_missing:
         row = int(np.argmax(unknown))
-        raise InvalidInput(
-            f"{frame.source}: the decision or the group is missing in {unknown.sum():,} of "
-            f"{len(frame.lines):,} rows (first: line {frame.lines[row]}).",
-            hint="fill them in, or leave these rows out with --drop-missing.",
+        errors.append(
+            InvalidInput(
+                f"{frame.source}: the decision or the group is missing in {unknown.sum():,} of "
+                f"{len(frame.lines):,} rows (first: line {frame.lines[row]}).",
+                hint="fill them in, or leave these rows out with --drop-missing.",
+            )
         )
     frame = frame.where(~unknown)
-    decided, accepted_value = two_values(frame, decision, accepted, rejected, DECISION)
-    lines = [f"  accepted: {decision} = {accepted_value}"]
+    lines = []
     label = None
+    with collecting(errors):
+        decided, accepted_value = two_values(frame, decision, accepted, rejected, DECISION)
+        lines.append(f"  accepted: {decision} = {accepted_value}")
     if outcome:
-        label, good_value = two_values(frame, outcome, good, bad)
-        lines.append(f"  good outcome: {outcome} = {good_value}")
+        with collecting(errors):
+            label, good_value = two_values(frame, outcome, good, bad)
+            lines.append(f"  good outcome: {outcome} = {good_value}")
+    raise_all(errors)
     if unknown.any():
         lines.append(f"  left out: {unknown.sum():,} rows without a decision or a group")
-    notes = list(frame.notes)
+    notes = [*frame.notes, *many_left_out(int(unknown.sum()), len(unknown))]
     groupings = {group: [str(text) for text in group_texts(frame, group, notes)] for group in by}
-    lines += [f"  note: {note_text(note)}" for note in notes]
+    lines += [note_line(note) for note in notes]
     return DecidedPeople(frame.source, decided > 0, groupings, label, lines)
 
 

@@ -79,6 +79,12 @@ def note_text(note: "Note") -> str:
     return f"{note} ({', '.join(options)})" if options else str(note)
 
 
+def note_line(note: "Note") -> str:
+    """A note as commands print it: who is left out in large numbers is no small print."""
+    word = "WARNING" if note.kind == "many left out" else "note"
+    return f"  {word}: {note_text(note)}"
+
+
 def warning_text(warning: "DataWarning") -> str:
     """A warning about a table with the option that helps."""
     return f"{warning.text} ({option_of(warning.argument, warning.name)})"

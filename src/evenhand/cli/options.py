@@ -21,7 +21,7 @@ import click
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import RATES, rate_names
+from evenhand.fairness.rates import rate_names
 from evenhand.hypotheses import CLASSES
 from evenhand.tables.column import DATES
 
@@ -88,19 +88,26 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic since cli
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-class RateName(RegistryName):
-    """A rate by its name here, or by another that the field has for it: tpr, demographic_parity."""
+class RateName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """The rates behind a name: fpr, or one of the field's, such as tpr or equalized_odds."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The name here; a name for two rates is refused, since each is an option of its own."""
-        names = rate_names(str(value))
-        if len(names) > 1:
-            both = " ".join(f"--rate {name}" for name in names)
-            self.fail(f"{value} is several rates: {both}.", param, ctx)
-        return super().convert(names[0], param, ctx)
+    name = "rate"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The names here, and the field's name for two of them."""
+        return "[fpr|fnr|selection|equalised-odds]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """The names of the registered rates, one or several."""
+        try:
+            return rate_names(value)
+        except InvalidInput as error:
+            self.fail(f"{error.message} Hint: {error.hint}", param, ctx)
 
 
-RATE_NAME = RateName(RATES, "[fpr|fnr|selection]")
+RATE_NAME = RateName()
 CLASS_NAME = RegistryName(CLASSES, "[stumps|thresholds|linear|tree|logistic|lightgbm]")
 JSON_FILE = OutputFile(".json")
 CSV_FILE = OutputFile(".csv")
@@ -404,20 +411,31 @@ group_use_option = click.option(
     default="certify-only",
     help="Whether the group is only measured, or may influence the decision.",
 )
-one_rate_option = click.option(
-    "--rate",
-    type=RATE_NAME,
-    default="fpr",
-    help="The rate whose gap is limited: false positive, false negative, selection.",
-)
-several_rates_option = click.option(
-    "--rate",
-    "rates",
-    type=RATE_NAME,
-    multiple=True,
-    default=("fpr",),
-    help="The rate to hold even; give it twice for equalised odds (--rate fpr --rate fnr).",
-)
+
+
+def rates_option(
+    default: tuple[str, ...] | None = ("fpr",),
+    help: str = "The rate to hold even; may be given several times. The field's names are "
+    "understood: demographic_parity, equalized_odds, tpr.",
+) -> Callable[[Function], Function]:
+    """--rate, as often as one likes. Hands on `rates`: the names of RATES, each once."""
+
+    def each_once(
+        _: click.Context, __: click.Parameter, found: tuple[tuple[str, ...], ...]
+    ) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for names in found for name in names))
+
+    return click.option(
+        "--rate",
+        "rates",
+        type=RATE_NAME,
+        multiple=True,
+        default=default,
+        callback=each_once,
+        help=help,
+    )
+
+
 unseen_option = click.option(
     "--unseen",
     type=click.Choice(("refuse", "ignore")),

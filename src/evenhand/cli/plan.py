@@ -17,8 +17,8 @@ from evenhand.cli.options import (
     group_use_option,
     json_options,
     price_options,
+    rates_option,
     score_option,
-    several_rates_option,
 )
 from evenhand.cli.problem import table_problem
 from evenhand.cli.reporting import fingerprint, report_option, write_page
@@ -85,7 +85,7 @@ COLOURS = {
     default=0.05,
     help="Largest probability that a policy ever exceeds the limit.",
 )
-@several_rates_option
+@rates_option()
 @group_use_option
 @click.option("--rules", type=POSITIVE, help="How many rules the class has.  [default: by class]")
 @click.option("--people", type=int, help="How many people will come in all.  [default: 100000]")
@@ -203,7 +203,7 @@ def command(
     launch: Json = {
         "limit": limit,
         "delta": delta,
-        "rate": as_rates(tuple(dict.fromkeys(rates))),
+        "rate": as_rates(rates),
         "group_use": cast(GroupUse, group_use.replace("-", "_")),
         "rules": rules,
         "horizon": people,

@@ -10,7 +10,7 @@ import numpy as np
 from evenhand.cli.options import ColumnOptions
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import RATES, Rate
+from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses import CLASSES, Estimator, Linear, PerGroupCuts, ScoreThresholds
 from evenhand.tables import (
     TABLES,
@@ -112,7 +112,7 @@ def table_problem(
         sample=sample,
         hypotheses=hypotheses,
         kind=kind,
-        rates=tuple(RATES[name] for name in dict.fromkeys(rates)),
+        rates=as_rates(tuple(rates)),
         limit=limit,
         group_use=cast(GroupUse, group_use.replace("-", "_")),
         table=table,

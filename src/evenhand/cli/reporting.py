@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli.options import Function, OutputFile, command_line
+from evenhand.tables import TABLES
 
 if TYPE_CHECKING:
     from evenhand.evaluation.gates import GateResult
@@ -91,7 +92,11 @@ def as_text(value: object) -> str:
 
 
 def fingerprint(path: str | Path) -> str | None:
-    """The SHA-256 of a file, by which a reader knows that it is the same; None if it is none."""
+    """The SHA-256 of a file, by which a reader knows that it is the same; of a published table
+    those of its files; None if it is neither.
+    """
+    if str(path) in TABLES.own:
+        return ", ".join(file.sha256 for file in TABLES[str(path)].files) or None
     where = Path(path)
     if not where.is_file():
         return None

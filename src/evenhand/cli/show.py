@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.messages import note_text, warning_text
+from evenhand.cli.messages import note_line, warning_text
 from evenhand.cli.problem import TableProblem
 from evenhand.contracts import Params
 from evenhand.errors import CannotEstimateRate, NotConverged
@@ -268,7 +268,7 @@ def show_task(out: "Console", task: TableProblem) -> None:
     for name, columns in task.table.encoded.items():
         several = f"{len(columns)} column{'s' * (len(columns) > 1)}"
         lines.append(f"  encoded: {name} as {several} of 0 and 1 ({columns[0]}, ...)")
-    lines += [f"  note: {note_text(note)}" for note in notes_of(task)]
+    lines += [note_line(note) for note in notes_of(task)]
     show_lines(out, lines)
     warnings = [f"  WARNING: {warning_text(one)}" for one in task.warnings]
     show_lines(out, warnings, style="yellow")
@@ -361,6 +361,7 @@ class Baseline:
 
 
 @lru_cache(maxsize=2)  # the screen and the document ask for the same one
+@lru_cache(maxsize=1)
 def without_a_limit(task: TableProblem) -> Baseline:
     """The cheapest rule of the class without a limit: one baseline per table, class and prices.
 

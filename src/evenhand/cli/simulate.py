@@ -18,11 +18,11 @@ from evenhand.cli.options import (
     PICTURE_FILE,
     Function,
     json_options,
-    one_rate_option,
+    rates_option,
 )
 from evenhand.contracts import Environment, Policy
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import RATES
+from evenhand.fairness.rates import as_rates
 
 if TYPE_CHECKING:
     from evenhand.contracts import Learner
@@ -43,7 +43,7 @@ class Play:
     comparator_gap: float = 0.02
     regret_gap: float | None = None
     delta: float = 0.05
-    rate: str = "fpr"
+    rates: tuple[str, ...] = ("fpr",)
     rounds: int = 100_000
     engine: "Engine" = "auto"
 
@@ -80,7 +80,7 @@ class Play:
             )
         return Setting(
             hypotheses=world.hypotheses,
-            rate=RATES[self.rate],
+            rate=as_rates(self.rates),
             limit=self.limit,
             comparator_gap=self.comparator_gap,
             delta=self.delta,
@@ -129,7 +129,7 @@ def play_options(command: Function) -> Function:
         default=0.05,
         help="Largest probability that a certified learner ever exceeds the limit in a run.",
     )
-    @one_rate_option
+    @rates_option()
     @click.option("--rounds", type=int, default=100000, help="How many people arrive in a run.")
     @click.option(
         "--engine",
@@ -147,7 +147,7 @@ def play_options(command: Function) -> Function:
         comparator_gap: float,
         regret_gap: float | None,
         delta: float,
-        rate: str,
+        rates: tuple[str, ...],
         rounds: int,
         engine: "Engine",
         **options: Any,
@@ -159,7 +159,7 @@ def play_options(command: Function) -> Function:
             comparator_gap=comparator_gap,
             regret_gap=regret_gap,
             delta=delta,
-            rate=rate,
+            rates=rates,
             rounds=rounds,
             engine=engine,
         )

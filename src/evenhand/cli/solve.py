@@ -17,7 +17,7 @@ from evenhand.cli.options import (
     column_options,
     json_options,
     problem_options,
-    several_rates_option,
+    rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.contracts import Json
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.command("solve")
 @click.argument("data", metavar="DATA")
 @column_options
-@several_rates_option
+@rates_option()
 @problem_options
 @click.option(
     "--method",
@@ -167,11 +167,12 @@ def test_held(
     task: TableProblem, held: LabelledSample, solution: "FairSolution"
 ) -> "tuple[PolicyFile, Measurement]":
     """The policy as `evenhand test` would read it from its file, and what that would measure."""
+    from evenhand.cli.apply import judged_by
     from evenhand.evaluation import PolicyFile, measure_policy
 
     document = policy_document(task, solution)
     file = PolicyFile(solution.policy, task.table.recipe, task.source, document)
-    return file, measure_policy(solution.policy, held, prices=file.prices)
+    return file, judged_by(file, measure_policy(solution.policy, held, prices=file.prices))
 
 
 def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> None:

@@ -18,8 +18,8 @@ from evenhand.cli.options import (
     column_options,
     command_line,
     json_options,
-    one_rate_option,
     price_options,
+    rates_option,
 )
 from evenhand.cli.show import console, emit, grid, progress
 from evenhand.contracts import Json
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--class", "kind", type=CLASS_NAME, default="stumps", help="The rules to choose from."
 )
-@one_rate_option
+@rates_option()
 @click.option(
     "--delta",
     type=float,
@@ -81,7 +81,7 @@ def command(
     first_seed: int,
     rounds: int,
     kind: str,
-    rate: str,
+    rates: tuple[str, ...],
     delta: float,
     price_false_accept: float,
     price_false_reject: float,
@@ -136,7 +136,7 @@ def command(
         limits=tuple(dict.fromkeys(limits)) or (0.05,),
         seeds=seeds,
         rounds=rounds,
-        rate=rate,
+        rates=rates,
         kind=kind,
         delta=delta,
         false_accept=price_false_accept,
@@ -250,7 +250,7 @@ def report(finished: "Study") -> str:
     """The HTML page."""
     from evenhand import __version__
     from evenhand.cli.data import about
-    from evenhand.fairness.rates import RATES
+    from evenhand.fairness.rates import rates_in_words
     from evenhand.report import StudyReport, study_page
     from evenhand.tables import TABLES
 
@@ -258,7 +258,7 @@ def report(finished: "Study") -> str:
     for source in finished.plan.sources:
         published = None if source.description else TABLES[source.name]
         facts[source.name] = about(source.table(), published, source.description).paragraphs
-    rate = RATES[finished.plan.rate].name
+    rate = rates_in_words(finished.plan.rates)
     return study_page(
         StudyReport(finished, facts, rate, command_line(), __version__, "results.parquet")
     )

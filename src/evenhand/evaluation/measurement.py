@@ -130,6 +130,8 @@ class RateMeasure:
         The comparisons.
     grouping : str
         The name of the grouping; empty if there is one only.
+    asked : bool
+        Whether it was asked for; a gate judges nothing else.
     """
 
     name: str
@@ -137,6 +139,7 @@ class RateMeasure:
     groups: tuple[GroupMeasure, ...]
     pairs: tuple[PairMeasure, ...]
     grouping: str = ""
+    asked: bool = True
 
     @property
     def is_identified(self) -> bool:
@@ -256,7 +259,8 @@ class Measurement(Shown, Brief):
         Returns
         -------
         tuple of Finding
-            One for each comparison that was asked for.
+            One for each comparison of a rate that was asked for. Good outcomes among the accepted,
+            which are shown beside FPR and FNR, are not among them.
 
         Raises
         ------
@@ -271,6 +275,8 @@ class Measurement(Shown, Brief):
             )
         found = []
         for rate in self.rates:
+            if not rate.asked:
+                continue
             where = f"{rate.symbol} by {rate.grouping}" if rate.grouping else rate.symbol
             for pair in rate.pairs:
                 if limit is not None and pair.difference_interval is not None:
@@ -310,7 +316,7 @@ class Measurement(Shown, Brief):
         Parameters
         ----------
         symbol : str, optional
-            One rate, "FPR"; all of them by default.
+            One rate, "FPR"; by default all that were asked for.
         limit : float, optional
             The largest difference that is allowed.
         least_ratio : float, optional
@@ -321,7 +327,9 @@ class Measurement(Shown, Brief):
         {"within", "above", "not shown"}
             Within or above with probability 1 - delta; or neither is shown.
         """
-        rates = tuple(rate for rate in self.rates if symbol in (None, rate.symbol))
+        rates = self.rates
+        if symbol is not None:
+            rates = tuple(replace(one, asked=True) for one in rates if one.symbol == symbol)
         return judge(replace(self, rates=rates).findings(limit, least_ratio))
 
     def describe(self) -> str:
@@ -430,6 +438,7 @@ class _Counts:
     perhaps: BoolArray
     perhaps_events: BoolArray
     perhaps_misses: BoolArray
+    asked: bool = True
 
     @classmethod
     def of(cls, rate: Rate, accepted: BoolArray, labels: FloatArray) -> "_Counts":
@@ -453,7 +462,7 @@ class _Counts:
         perhaps = accepted & ~np.isfinite(labels)
         name = "good outcomes among the accepted"
         event = sure & (labels == 1)
-        return cls(name, "PPV", event, sure, perhaps, perhaps, perhaps)
+        return cls(name, "PPV", event, sure, perhaps, perhaps, perhaps, asked=False)
 
     def cell(self, group: Group, here: BoolArray) -> "_Cell":
         """The counts of one group, whose rows are given."""
@@ -641,6 +650,7 @@ def measure(
                         for first, second in wanted[name]
                     ),
                     name,
+                    one.asked,
                 )
             )
     return Measurement(

@@ -109,7 +109,7 @@ class Frontier(Shown, Brief):
 def frontier(
     problem: CostSensitiveProblem,
     hypotheses: HypothesisClass,
-    rate: Rate,
+    rate: str | Rate,
     sample: LabelledSample,
     limits: Sequence[float],
     *,
@@ -125,7 +125,7 @@ def frontier(
         The people, with the costs of accepting and rejecting each of them.
     hypotheses : HypothesisClass
         The rules to mix.
-    rate : Rate
+    rate : Rate or str
         The rate whose gap is limited.
     sample : LabelledSample
         The people on whom the gap is measured; they belong to two groups.
@@ -147,7 +147,7 @@ def frontier(
     Raises
     ------
     InvalidInput
-        If there is no limit, or if there are more than two groups.
+        If there is no limit, or if there are several rates or more than two groups.
 
     Notes
     -----
@@ -182,9 +182,9 @@ def frontier(
     )
     if len(fair.constraints.pairs) != 1:
         raise InvalidInput(
-            f"the sample has {len(fair.constraints.groups)} groups; the picture of (gap, cost) "
-            "needs one rate and two groups.",
-            hint="merge groups, or call solve_fair for each limit.",
+            f"there are {len(fair.constraints.rates)} rates and {len(fair.constraints.groups)} "
+            "groups; the picture of (gap, cost) needs one rate and two groups.",
+            hint="name one rate, merge groups, or call solve_fair for each limit.",
         )
     steps = count(1)
     tick = (lambda: None) if progress is None else lambda: progress(next(steps))

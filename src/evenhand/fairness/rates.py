@@ -21,7 +21,7 @@ import numpy as np
 
 from evenhand.contracts import Rate
 from evenhand.errors import InvalidInput
-from evenhand.registry import Registry
+from evenhand.registry import Registry, did_you_mean
 from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, IntArray, LabelledSample
 
@@ -34,6 +34,8 @@ __all__ = [
     "RateLike",
     "SelectionRate",
     "as_rates",
+    "rate_names",
+    "rates_in_words",
     "require_certifiable",
 ]
 
@@ -141,17 +143,48 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 def rate_names(name: str) -> tuple[str, ...]:
-    """The registered rates behind a name of the field; a name that is none is itself.
+    """Return the registered rates behind a name: the one place where names of rates are resolved.
+
+    Parameters
+    ----------
+    name : str
+        A name of `RATES`, or one that the field has for such rates: "demographic_parity".
+
+    Returns
+    -------
+    tuple of str
+        Names of `RATES`, one or several.
+
+    Raises
+    ------
+    InvalidInput
+        If the name stands for no rate.
 
     Examples
     --------
     >>> rate_names("demographic_parity"), rate_names("Equalized Odds"), rate_names("fpr")
     (('selection',), ('fpr', 'fnr'), ('fpr',))
+    >>> rate_names("equalized_ods")
+    Traceback (most recent call last):
+        ...
+    evenhand.errors.InvalidInput: there is no rate 'equalized_ods'. Hint: known are fpr,
+    fnr, selection, and names of the field such as tpr, demographic_parity and equalized_odds. Did
+    you mean 'equalized-odds'?
     """
     if name in RATES:
         return (name,)
     plain = name.strip().lower().replace("_", "-").replace(" ", "-")
-    return OTHER_NAMES.get(plain, (plain if plain in RATES else name,))
+    if plain in RATES:
+        return (plain,)
+    if plain in OTHER_NAMES:
+        return OTHER_NAMES[plain]
+    meant = did_you_mean(plain, [*RATES, *OTHER_NAMES])
+    raise InvalidInput(
+        f"there is no rate {name!r}.",
+        hint=f"known are {', '.join(RATES)}, and names of the field such as tpr, "
+        f"demographic_parity and equalized_odds.{meant}",
+        argument="rate",
+    )
 
 
 RateLike = str | Rate | Sequence[str | Rate]
@@ -182,10 +215,9 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
     >>> [one.symbol for one in as_rates(["fpr", SelectionRate()])]
     ['FPR', 'SR']
     """
-    asked: list[Any] = []
+    rates: tuple[Any, ...] = ()
     for one in rate if isinstance(rate, list | tuple) else (rate,):
-        asked += rate_names(one) if isinstance(one, str) else (one,)
-    rates = tuple(RATES[one] if isinstance(one, str) else one for one in asked)
+        rates += tuple(RATES[name] for name in rate_names(one)) if isinstance(one, str) else (one,)
     for one in rates:
         if isinstance(one, type) or not isinstance(one, Rate):  # a class has all that a rate has
             raise InvalidInput(
@@ -208,6 +240,27 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
             argument="rate",
         )
     return rates
+
+
+def rates_in_words(rate: RateLike) -> str:
+    """Return the names of rates for a sentence.
+
+    Parameters
+    ----------
+    rate : str, Rate or sequence of them
+        See `as_rates`.
+
+    Returns
+    -------
+    str
+        The names with "and" between them.
+
+    Examples
+    --------
+    >>> rates_in_words("equalized_odds")
+    'false positive rate and false negative rate'
+    """
+    return " and ".join(one.name for one in as_rates(rate))
 
 
 def require_certifiable(rates: Sequence[Rate]) -> None:

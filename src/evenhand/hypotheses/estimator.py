@@ -102,8 +102,9 @@ class Tree(Hypothesis, Brief):
         if not paths or paths == [""]:
             return "accept all applicants" if paths else "reject all applicants"
         listed = " or ".join(f"({path})" for path in paths[:MOST_PATHS])
-        more = len(paths) - MOST_PATHS
-        return f"accept if {listed}" + (f" or one of {more} other paths" if more > 0 else "")
+        more = max(len(paths) - MOST_PATHS, 0)
+        others = {0: "", 1: " or one other path"}.get(more, f" or one of {more} other paths")
+        return f"accept if {listed}{others}"
 
     def _accepting_paths(
         self, node: int, path: tuple[str, ...], names: Sequence[str] | None

@@ -12,7 +12,7 @@ from math import sqrt
 
 import numpy as np
 
-from evenhand.fairness.rates import RATES
+from evenhand.fairness.rates import as_rates
 from evenhand.hypotheses import CLASSES
 from evenhand.registry import summary
 from evenhand.report.drawing import LINE_COLOURS, Panel, css_variable, inline_svg, looks, require
@@ -209,7 +209,6 @@ def study_page(report: StudyReport) -> str:
     """
     study = report.study
     plan = study.plan
-    rate = RATES[plan.rate]
     questions = []
     for number, comparison in enumerate(study.comparisons):
         name = comparison.environment["environment"]
@@ -237,8 +236,11 @@ def study_page(report: StudyReport) -> str:
         looks=looks(plan.learners),
         questions=questions,
         rules=f"{plan.kind}: {summary(CLASSES[plan.kind])}",
-        rate_meaning=f"of the {rate.denominator_name}, the share that is "
-        + ("accepted" if rate.sign > 0 else "rejected"),
+        rate_meaning=" and ".join(
+            f"of the {rate.denominator_name}, the share that is "
+            + ("accepted" if rate.sign > 0 else "rejected")
+            for rate in as_rates(plan.rates)
+        ),
         about_learners={name: LEARNERS[name].text for name in plan.learners},
         upper_limit=upper_limit(0, plan.seeds),
     )

@@ -31,7 +31,7 @@ from evenhand import theory
 from evenhand.contracts import Environment, HypothesisClass, Json, Learner, Params
 from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import Rate
+from evenhand.fairness.rates import RateLike
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
 from evenhand.shown import Brief, Cell, Shown, plain, plain_fields
 from evenhand.simulation.record import RunRecord, constant_costs
@@ -575,7 +575,7 @@ class Tradeoff(Shown, Brief):
 def tradeoff(
     environment: Environment,
     hypotheses: HypothesisClass,
-    rate: Rate,
+    rate: RateLike,
     rounds: int,
     seeds: Sequence[int],
     *,
@@ -593,8 +593,8 @@ def tradeoff(
         A population that is a table; elsewhere the learner's set has no known truth.
     hypotheses : HypothesisClass
         The class of the learner.
-    rate : Rate
-        The rate whose gap is limited.
+    rate : str, Rate or sequence of them
+        The rates whose gaps are limited.
     rounds : int
         The horizons reach from a tenth of this to ten times as many.
     seeds : sequence of int

@@ -19,9 +19,9 @@ from evenhand.contracts import (
     Json,
     Learner,
     Params,
-    Rate,
 )
 from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.registry import Registry, summary
 from evenhand.words import Prices
 
@@ -36,8 +36,8 @@ class Setting:
     ----------
     hypotheses : HypothesisClass
         The class of rules.
-    rate : Rate
-        The rate whose gap is limited.
+    rate : str, Rate or sequence of them
+        The rates whose gaps are limited.
     limit : float
         gamma', the gap that no policy may exceed.
     comparator_gap : float or None
@@ -58,7 +58,7 @@ class Setting:
     """
 
     hypotheses: HypothesisClass
-    rate: Rate
+    rate: RateLike
     limit: float
     comparator_gap: float | None
     delta: float
@@ -68,6 +68,11 @@ class Setting:
     accept_at_least: float | None = None
     quota: Quota | None = None
     candidates: tuple[Hypothesis, ...] | None = None
+
+    def __post_init__(self) -> None:
+        # One rate is handed on as itself: learners write down what they were given.
+        rates = as_rates(self.rate)
+        object.__setattr__(self, "rate", rates[0] if len(rates) == 1 else rates)
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -185,7 +190,7 @@ _OWN_FLOOR = {name: parse for name, parse in _ONE_SIDED.items() if name != "sche
 
 def _as_printed(
     hypotheses: HypothesisClass,
-    rate: Rate,
+    rate: RateLike,
     delta: float,
     horizon: int,
     comparator_gap: float = 0.0,

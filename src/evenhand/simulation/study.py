@@ -19,7 +19,7 @@ from evenhand.canonical import canonical
 from evenhand.contracts import Hypothesis, Json, Learner
 from evenhand.environments import Replay
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import RATES
+from evenhand.fairness.rates import as_rates
 from evenhand.hypotheses.named import CLASSES
 from evenhand.shown import Brief
 from evenhand.simulation.comparison import Comparison, runs_by_learner
@@ -121,7 +121,7 @@ def population_with_optimum(
     source: Source,
     kind: str,
     limit: float,
-    rate: str,
+    rates: tuple[str, ...],
     prices: Prices,
     optimum: Optimum,
     shares: tuple[float, float] | None = None,
@@ -130,7 +130,7 @@ def population_with_optimum(
     world = population(source, kind)
     if optimum.policy is not None:
         known = (optimum.loss, optimum.policy)
-        world.know_optimum(limit, RATES[rate], prices, *known, shares=shares)
+        world.know_optimum(limit, as_rates(rates), prices, *known, shares=shares)
     return world
 
 
@@ -153,8 +153,8 @@ class StudyPlan:
         The number of runs for each learner, table and limit.
     rounds : int
         How many people are decided about in each run.
-    rate : str
-        The name of the rate.
+    rates : tuple of str
+        The names of the rates whose gaps are limited; the field's names are understood.
     kind : str
         The name of the class of rules.
     delta : float
@@ -182,7 +182,7 @@ class StudyPlan:
     limits: tuple[float, ...] = (0.05,)
     seeds: int = 5
     rounds: int = 50_000
-    rate: str = "fpr"
+    rates: tuple[str, ...] = ("fpr",)
     kind: str = "linear"
     delta: float = 0.05
     false_accept: float = 1.0
@@ -208,7 +208,7 @@ class StudyPlan:
         if len(set(self.learners)) < len(self.learners):
             twice = max(self.learners, key=self.learners.count)
             raise InvalidInput(f"the learner {twice!r} is given twice.", hint="name it once.")
-        RATES[self.rate]  # InvalidInput if there is none
+        as_rates(self.rates)  # InvalidInput if there is none
         for limit in self.limits:
             if not 0 < limit <= 1:
                 raise InvalidInput(f"the limit {limit} is not in (0, 1].")
@@ -274,7 +274,7 @@ class StudyPlan:
             OptimumTask(
                 population=partial(population, source, self.kind),
                 limit=limit,
-                rate=RATES[self.rate],
+                rates=as_rates(self.rates),
                 prices=self.prices,
                 key=_key({"optimum": self._question(source, limit)}),
                 shares=self.shares(limit),
@@ -302,7 +302,7 @@ class StudyPlan:
                 source,
                 self.kind,
                 limit,
-                self.rate,
+                self.rates,
                 self.prices,
                 optimum,
                 self.shares(limit),
@@ -338,7 +338,7 @@ class StudyPlan:
         """
         setting = Setting(
             hypotheses=CLASSES[self.kind](),
-            rate=RATES[self.rate],
+            rate=as_rates(self.rates),
             limit=limit,
             comparator_gap=None,
             delta=self.delta,
@@ -380,7 +380,7 @@ class StudyPlan:
             "table": source.name,
             "digest": source.digest,
             "limit": limit,
-            "rate": self.rate,
+            "rate": ",".join(self.rates),
             "class": self.kind,
             "false_accept": self.false_accept,
             "false_reject": self.false_reject,

@@ -191,8 +191,8 @@ class OptimumTask:
         The population.
     limit : float
         The largest gap of the policy.
-    rate : Rate
-        The rate whose gap is limited.
+    rates : tuple of Rate
+        The rates whose gaps are limited.
     prices : Prices
         What errors cost.
     key : str
@@ -203,7 +203,7 @@ class OptimumTask:
 
     population: Population
     limit: float
-    rate: Rate
+    rates: tuple[Rate, ...]
     prices: Prices
     key: str = ""
     shares: tuple[float, float] | None = None
@@ -218,10 +218,10 @@ class OptimumTask:
         """
         world = _made(self.population)
         if self.shares is None:
-            loss, policy = world.optimum(self.limit, (self.rate,), self.prices)
+            loss, policy = world.optimum(self.limit, self.rates, self.prices)
         elif isinstance(world, TablePopulation):
             least, most = self.shares
-            loss, policy = world.optimum_within(self.limit, self.rate, self.prices, most, least)
+            loss, policy = world.optimum_within(self.limit, self.rates, self.prices, most, least)
         else:
             raise InvalidInput(
                 f"{type(world).__name__} does not know its best policy within a cap.",

@@ -8,7 +8,8 @@ A command, a study or your own code does two things:
 `read_table` takes the name of a published table, a description (.toml), a file of rows (CSV,
 Excel, Parquet, JSON lines), a `Description`, or a frame of pandas, polars or pyarrow.
 `Replay(table.sample, name=table.name)` is the table as a population. `read_frame` reads rows whose
-columns mean something else, such as a log of decisions.
+columns mean something else, such as a log of decisions; `read_rows` does so for a published table
+or a description, too: the commands that name columns use it.
 """
 
 from evenhand.tables.column import (
@@ -22,7 +23,7 @@ from evenhand.tables.column import (
     number,
     same_value,
 )
-from evenhand.tables.data_warnings import DataWarning, data_warnings
+from evenhand.tables.data_warnings import DataWarning, data_warnings, many_left_out
 from evenhand.tables.described import (
     DECISION,
     FEWEST,
@@ -33,8 +34,10 @@ from evenhand.tables.described import (
     chosen_groups,
     describe,
     group_texts,
+    is_published,
     matching_values,
     read_description,
+    read_rows,
     read_table,
     two_values,
     with_missing_group,
@@ -101,13 +104,16 @@ __all__ = [
     "find_notation",
     "group_texts",
     "import_pyarrow",
+    "is_published",
     "listed",
+    "many_left_out",
     "matching_values",
     "number",
     "people",
     "prepare",
     "read_description",
     "read_frame",
+    "read_rows",
     "read_table",
     "recipe_from_json",
     "recipe_to_json",

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.tables.frame import Table
+from evenhand.tables.frame import Note, Table
 from evenhand.words import FloatArray, GroupArray, IntArray
 
 BINS = 12
@@ -199,6 +199,37 @@ def data_warnings(table: Table, group_name: str = "the group") -> tuple[DataWarn
         *sorted(outcome, key=lambda warning: -warning.share),
         *sorted(handfuls, key=lambda warning: warning.share),
     )
+
+
+def many_left_out(left_out: int, rows: int) -> tuple[Note, ...]:
+    """Say so if so many rows lack a value that the others may be different people.
+
+    Parameters
+    ----------
+    left_out, rows : int
+        How many rows were left out, and how many there were.
+
+    Returns
+    -------
+    tuple of Note
+        One note of the kind "many left out", or none.
+
+    Examples
+    --------
+    >>> many_left_out(10, 100)
+    ()
+    >>> print(*many_left_out(30, 100))
+    30 of 100 rows (30%) were left out because a value is missing. All that follows is about the 70
+    others, who may be different people
+    """
+    if left_out <= MANY_LEFT_OUT * rows:
+        return ()
+    text = (
+        f"{left_out:,} of {rows:,} rows ({left_out / rows:.0%}) were left out because a value is "
+        f"missing. All that follows is about the {rows - left_out:,} others, who may be different "
+        "people"
+    )
+    return (Note("many left out", text),)
 
 
 def _rows_left_out(table: Table) -> list[DataWarning]:

@@ -43,6 +43,7 @@ import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import BadLabel, InvalidInput, raise_all
+from evenhand.registry import did_you_mean
 from evenhand.tables.column import FALSE, TRUE, TableColumn, listed, number, same_value
 from evenhand.tables.frame import MISSING_VALUE, Frame, Gaps, LabelledFrame, Note
 from evenhand.tables.published import TABLES
@@ -278,6 +279,50 @@ def _value(source: str, key: str, value: object) -> Any:
     return str(value)
 
 
+def is_published(source: str | Path) -> bool:
+    """Say whether a source of rows is the name of a published table, and not a file.
+
+    Parameters
+    ----------
+    source : str or Path
+        A name, or the path of a file.
+
+    Returns
+    -------
+    bool
+        True for the name of a table that evenhand has itself, and for that of another package's
+        table where no file has the same name.
+
+    Raises
+    ------
+    InvalidInput
+        If there is neither such a table nor such a file.
+
+    Examples
+    --------
+    >>> is_published("lending")
+    True
+    >>> is_published("adlut")
+    Traceback (most recent call last):
+        ...
+    evenhand.errors.InvalidInput: there is neither a table nor a file 'adlut'. Hint: the tables are
+    lending, adult, ...; a file is CSV, Excel, Parquet or JSON lines, or a description (.toml). Did
+    you mean 'adult'?
+    """
+    name = str(source)
+    if name in TABLES.own:
+        return True
+    if Path(source).is_file():
+        return False
+    if name in TABLES:
+        return True
+    raise InvalidInput(
+        f"there is neither a table nor a file {name!r}.",
+        hint=f"the tables are {', '.join(TABLES)}; a file is CSV, Excel, Parquet or JSON lines, or "
+        f"a description (.toml).{did_you_mean(name, TABLES)}",
+    )
+
+
 def describe(source: str | Path, **meaning: Any) -> Description | None:
     """Say what the columns of a table mean, without reading its rows.
 
@@ -305,15 +350,7 @@ def describe(source: str | Path, **meaning: Any) -> Description | None:
     """
     name = str(source)
     path = Path(source)
-    published = name in TABLES.own or not path.is_file()
-    if published and name not in TABLES:
-        raise InvalidInput(
-            f"there is no table {name!r}.",
-            hint=f"known are {', '.join(TABLES)}; "
-            "or give the path of a file (CSV, Excel, Parquet, JSON lines), or of a description "
-            "(.toml).",
-        )
-    if published:
+    if is_published(source):
         return None
     if path.suffix.lower() == ".toml":
         return read_description(path)
@@ -416,18 +453,84 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
     return people
 
 
+def read_rows(source: str | Path, by: Iterable[str] = (), **reading: Any) -> Frame:
+    """Read the rows of a table with all their columns: the way in where a command names columns.
+
+    Parameters
+    ----------
+    source : str or Path
+        The name of a published table, a file of rows, or a description of one (.toml).
+    by : iterable of str
+        Groupings that will be asked for. Of a published table each has the words that
+        `read_table` gives it with that `group`.
+    **reading
+        For a file: how it is written, see `read_frame`.
+
+    Returns
+    -------
+    Frame
+        The columns by name. A published table has two more, "the outcome" (its good value is that
+        of `PublishedTable.good`) and "the group", so that nobody must know how its file spells
+        them.
+
+    Raises
+    ------
+    InvalidInput
+        If there is neither a table nor a file of that name, or the file cannot be read.
+
+    Examples
+    --------
+    >>> rows = read_rows("lending")
+    >>> len(rows), sorted(set(rows["the outcome"].texts))
+    (1200, ['otherwise', 'the loan is repaid'])
+    """
+    if not is_published(source):
+        if Path(source).suffix.lower() != ".toml":
+            return read_frame(source, **reading)
+        described = read_description(Path(source))
+        return read_frame(described.path, **{**described.reading, **reading})
+    name = str(source)
+    for key in reading:
+        raise _says_itself(name, key)
+    table = TABLES[name]
+    asked = list(dict.fromkeys(by))
+    others = [one for one in asked if one in table.other_groups]
+    # With one grouping the rows are those that have it, as `read_table` keeps them; with several
+    # they are those of the table's own, and who is in no group of another lacks a value there.
+    alone = asked == others and len(others) == 1
+    people = table.read(others[0] if alone else None)
+    columns = {
+        **people.frame.columns,
+        people.label_name: TableColumn(np.where(people.label == 1, table.good, "otherwise")),
+        people.group_name: TableColumn(people.group),
+    }
+    for other in others:
+        found = people if alone else table.read(other)
+        texts = dict(zip(found.frame.lines, found.group.tolist(), strict=True))
+        columns[other] = TableColumn(tuple(str(texts.get(one, "")) for one in people.frame.lines))
+    return replace(people.frame, source=name, columns=columns, notes=people.notes)
+
+
+def _says_itself(name: str, key: str) -> InvalidInput:
+    return InvalidInput(
+        f"{key} cannot be given for {name}, which says itself what its columns mean.",
+        hint="leave it out, or name the columns of a file of rows.",
+        argument=key,
+    )
+
+
 def _published(name: str, given: Json) -> LabelledFrame:
     """A published table by name, with another grouping or with some of its features."""
     for key in given:
         if key not in ("group", "features", "needed", "fewest"):
-            raise InvalidInput(
-                f"{key} cannot be given for {name}, which says itself what its columns mean.",
-                hint="leave it out, or name the columns of a file of rows.",
-                argument=key,
-            )
+            raise _says_itself(name, key)
     table = TABLES[name].read(given.get("group"))
     table.frame.require([*given.get("features", ()), *given.get("needed", ())])
-    return replace(table, features=given.get("features", table.features))
+    return replace(
+        table,
+        features=given.get("features", table.features),
+        group_name=given.get("group", table.group_name),
+    )
 
 
 @dataclass

@@ -44,6 +44,7 @@ NoteKind = Literal[
     "columns",  # a column was named, renamed or left out
     "people without a label",  # rows were left out because they have no label
     "missing values",  # rows were left out because a value is missing
+    "many left out",  # so many that the others may be different people
     "filled",  # missing values of a column were filled in
     "encoded",  # a text column became columns of 0 and 1
     "changed",  # numbers were changed, or the publisher of the table did something

