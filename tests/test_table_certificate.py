@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import evenhand as eh
 from evenhand.bounds.proportions import difference_interval
@@ -208,3 +209,30 @@ def test_one_rule_beside_the_constants_is_the_linear_program():
         assert ours == pytest.approx(program, abs=1e-8)
         # and a rule with a little more weight than that is not allowed, or not cheaper
         assert ours[0] == 1 or costs[0] >= costs[1:].min() or (bounds @ ours).max() > limit - 1e-9
+
+
+def test_the_choice_looks_at_the_costs_of_all_people():
+    """Labels that the score hardly explains: on the second part alone a constant is often cheaper
+    by chance than the rule that is cheaper on the whole table, which then has the weight.
+    """
+    rng = np.random.default_rng(7)
+    found = []
+    for number in range(40):
+        score = rng.random((300, 1))
+        label = np.where(rng.random(300) < 0.42 + 0.18 * score[:, 0], 1, -1)
+        people = eh.LabelledSample(score, rng.choice(["a", "b"], 300), label)
+        done = certify(eh.Stumps(), people, limit=0.2, seed=number)
+        errors = [np.mean(one.rule.accepts(score) != (label == 1)) for one in done.rules]
+        cheaper = min(errors[:-2], default=1.0) < min(errors[-2:]) - 1e-12
+        assert (done.learned_weight > 0) == cheaper
+        found.append((cheaper, done.cost < done.constant_cost))
+    # the second part alone would have chosen otherwise in some
+    assert (True, False) in found
+
+
+@pytest.mark.parametrize(
+    ("model", "fitted"), [(eh.Stumps(), 300), (DecisionTreeClassifier(max_depth=2), 450)]
+)
+def test_fitted_models_have_half_of_the_table_to_fit_to(model, fitted):
+    done = certify(model, WORLD.drawn(900, np.random.default_rng(1)), limit=0.1)
+    assert done.fitted_on == fitted

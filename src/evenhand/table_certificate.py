@@ -3,8 +3,9 @@
 No launch and no log is needed: a table of people with outcomes, drawn independently. The order of
 events carries the proof.
 
-1. **A draw splits the table**, without looking at anything in it. The first part (a third) is for
-   fitting; the people of the second part are independent draws from the population.
+1. **A draw splits the table**, without looking at anything in it. The first part is for fitting: a
+   third, or half where rules are fitted models, which need more people than an exact search. The
+   people of the second part are independent draws from the population.
 2. **Candidates.** The fair oracle on the first part, at the limit, half of it, and 0: its rules
    are the candidates, and from now on fixed. Which of them are worth a share of delta, and which
    end of an interval needs most of it, is decided by a forecast on the first part.
@@ -18,9 +19,10 @@ events carries the proof.
 
        sum_h w_h high_h <= limit,   sum_h w_h low_h >= -limit   for every rate and pair,
 
-   a linear program. Accept-all and reject-all have no gap and need no interval, so there is always
-   an answer. Without coins at decision time (`randomise=False`) it is the cheapest single rule that
-   passes.
+   a linear program. Costs are not part of the guarantee, so for an exact class they are estimated
+   on the whole table; a fitted model looks too good on the people it was fitted to. Accept-all and
+   reject-all have no gap and need no interval, so there is always an answer. Without coins at
+   decision time (`randomise=False`) it is the cheapest single rule that passes.
 
 A policy that was chosen elsewhere needs no first part: its rules are the candidates, and the whole
 table is for certifying.
@@ -53,6 +55,7 @@ from evenhand.policies import Mixture
 from evenhand.shown import Brief, Cell, Shown
 from evenhand.table_parts import (
     FIT_SHARE,
+    FIT_SHARE_OF_MODELS,
     AcceptanceCosts,
     TablePart,
     counted_rows,
@@ -304,7 +307,7 @@ def certify(
     ceilings: Mapping[str, float] | None = None,
     randomise: bool = True,
     group_use: GroupUse = "certify_only",
-    fit_share: float = FIT_SHARE,
+    fit_share: float | None = None,
     max_calls: int | None = None,
     seed: int = 0,
 ) -> TableCertification:
@@ -332,8 +335,9 @@ def certify(
         Whether the policy may toss coins. If not, it is the cheapest single rule that passes.
     group_use : {"certify_only", "decide"}
         Whether the group is only measured, or may influence decisions.
-    fit_share : float, default 1/3
-        The share of the table that is for fitting; fixed before the table is looked at.
+    fit_share : float, optional
+        The share of the table that is for fitting; fixed before the table is looked at. By default
+        1/3 for an exact class, and 1/2 for fitted models.
     max_calls : int, optional
         A bound on the oracle calls of each fit.
     seed : int, default 0
@@ -362,31 +366,35 @@ def certify(
     >>> len(done.policy.weights), done.cost < done.constant_cost
     (1, True)
     """
-    require_shares(limit=limit, delta=delta, fit_share=fit_share)
+    require_shares(limit=limit, delta=delta)
     asked = as_rates(rates)
     require_certifiable(asked)
     kept = _ceilings(ceilings)
     row = counted_rows(people, "a certificate counts people, not survey weights")
     groups = people.groups
     costs = AcceptanceCosts.of(prices or Prices(), people)
-
-    if isinstance(model, Mixture):
-        group_use = model.group_use
-    first = np.zeros(len(row), dtype=bool)
-    if not isinstance(model, Mixture):
-        first = split_table(len(row), fit_share, seed)
-    second = TablePart(people, row[~first], costs, group_use)
     ends = _Ends(asked, groups, kept, delta)
     names = ends.names
 
     if isinstance(model, Mixture):
+        group_use = model.group_use
+        first = np.zeros(len(row), dtype=bool)
+        second = judges = TablePart(people, row, costs, group_use)
         rules = [rule for rule, w in zip(model.hypotheses, model.weights, strict=True) if w > 0]
         candidates = [rule for rule in rules if rule not in CONSTANTS]
         leaning = np.full(len(names), 0.5)
         calls = 0
     else:
+        hypotheses = as_class(model)
+        if fit_share is None:
+            fit_share = FIT_SHARE if hypotheses.exact else FIT_SHARE_OF_MODELS
+        require_shares(fit_share=fit_share)
+        first = split_table(len(row), fit_share, seed)
+        second = TablePart(people, row[~first], costs, group_use)
+        # With the second part alone, chance often prefers a constant to a slightly cheaper rule.
+        judges = TablePart(people, row, costs, group_use) if hypotheses.exact else second
         candidates, leaning, calls = _candidates(
-            as_class(model),
+            hypotheses,
             TablePart(people, row[first], costs, group_use),
             second,
             ends,
@@ -399,7 +407,8 @@ def certify(
     # From here on the candidates and the shares of delta are fixed: the second part is looked at.
     certified = [ends.certified(rule, second, len(candidates), leaning) for rule in candidates]
     certified += [ends.constant(rule, second) for rule in CONSTANTS]
-    weights = _cheapest(certified, limit, [one for _, one in kept], randomise)
+    priced = [replace(one, cost=judges.cost(judges.accepts(one.rule))) for one in certified]
+    weights = _cheapest(priced, limit, [one for _, one in kept], randomise)
     if isinstance(model, Mixture):
         as_it_is = _weights_of(model, certified)
         if _within(certified, as_it_is, limit, [one for _, one in kept]):

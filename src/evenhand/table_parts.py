@@ -24,6 +24,8 @@ from evenhand.words import (
 
 FIT_SHARE = 1 / 3
 """The share of the table that is for fitting."""
+FIT_SHARE_OF_MODELS = 1 / 2
+"""The same where rules are fitted models, which need more people than an exact search."""
 
 
 def require_shares(**settings: float) -> None:
