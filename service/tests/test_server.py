@@ -11,7 +11,7 @@ from service.tests.doctorings import Intruder
 from service.tests.ledger.helpers import Clock, person, published
 
 from evenhand.errors import InvalidInput
-from evenhand_service import SCOPES, Settings
+from evenhand_service import SCOPES, LedgerKeys, Settings
 from evenhand_service.ledger import GapUnconfirmed, LedgerUnavailable, Terms
 from evenhand_service.ledger.database import HEAD, KINDS
 from evenhand_service.server import (
@@ -19,7 +19,6 @@ from evenhand_service.server import (
     ledger_or_snapshot,
     make_server,
     open_keyring,
-    open_keys,
     open_ledger,
     require_safe_address,
 )
@@ -45,12 +44,13 @@ def settings(tmp_path):
 
 def test_the_first_start_makes_what_is_missing_and_the_next_finds_it(settings):
     with open_ledger(settings, lambda: 1e9) as ledger:
-        keys, token = open_keys(ledger)
+        keys = LedgerKeys(ledger)
+        token = keys.first(by="a first start")
         assert set(keys.find(token).scopes) == set(SCOPES)
         public_key = ledger.keyring.public_key
     with open_ledger(settings, lambda: 1e9) as ledger:
-        again, none = open_keys(ledger)
-        assert none is None
+        again = LedgerKeys(ledger)
+        assert again.first(by="a second one") is None
         assert again.find(token) is not None
         assert open_keyring(settings).public_key == public_key
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import TextIO
 
 from anyio import CapacityLimiter, to_thread
@@ -70,10 +69,11 @@ class Health:
 
     def room(self) -> int | None:
         """Free bytes on the disk of a SQLite ledger; None for a database elsewhere."""
-        if "://" in self.settings.ledger:
+        file = self.settings.ledger_file
+        if file is None:
             return None
         try:
-            disk = os.statvfs(Path(self.settings.ledger).absolute().parent)
+            disk = os.statvfs(file.absolute().parent)
         except OSError:
             return 0
         return disk.f_bavail * disk.f_frsize

@@ -136,7 +136,7 @@ def _serve(
         written = server.first_key(keys, settings)
         running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
         _say_addresses(settings)
-        if "://" not in settings.ledger:
+        if settings.ledger_file is not None:
             click.echo(
                 "Ledger:    SQLite, one process. "
                 "For several replicas give the URL of a PostgreSQL database."
@@ -260,8 +260,8 @@ def show_command(settings: "Settings") -> None:
     """Where the ledger is, and whether the role of the settings could change its chain."""
     from evenhand_service.ledger.postgres import could_change
 
-    if "://" not in settings.ledger:
-        click.echo(f"SQLite: {settings.ledger}; whoever can write the file can change it.")
+    if settings.ledger_file is not None:
+        click.echo(f"SQLite: {settings.ledger_file}; whoever can write the file can change it.")
         return
     role, changeable = could_change(settings.ledger)
     ability = "can append, not change"
@@ -277,7 +277,7 @@ def grant_command(settings: "Settings", role: str) -> None:
     """Let ROLE append to the ledger, and nothing else; the settings name the owner's URL."""
     from evenhand_service.ledger.postgres import grant
 
-    if "://" not in settings.ledger:
+    if settings.ledger_file is not None:
         raise InvalidInput(
             "a SQLite ledger has no roles.", hint="protect its directory; or use PostgreSQL."
         )
@@ -411,16 +411,3 @@ def revoke(settings: "Settings", key_id: str, by: str | None) -> None:
         if not opened.revoke(key_id, _by(by)):
             raise NotFound(f"there is no key {key_id!r}.", hint="evenhand keys list.")
     click.echo(f"{key_id} is revoked.")
-
-
-@keys.command("first")
-@config_option
-@by_option
-def first(settings: "Settings", by: str | None) -> None:
-    """Make one key with every scope if there is none, and print it.
-
-    `evenhand serve` does this at its first start, into a file. If that key was lost, use `create`.
-    """
-    with _opened(settings) as opened:
-        made = opened.first(_by(by))
-    click.echo(made or "There are keys already; evenhand keys create makes more.")

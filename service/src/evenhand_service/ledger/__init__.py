@@ -7,8 +7,6 @@ from evenhand_service.ledger.audit import (
     Verification,
     backup,
     export,
-    mark_restored,
-    recompute,
     restore,
     verify,
 )
@@ -126,8 +124,6 @@ __all__ = [
     "backup",
     "export",
     "list_decisions",
-    "mark_restored",
-    "recompute",
     "render_answer",
     "require_name",
     "restore",

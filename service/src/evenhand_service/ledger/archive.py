@@ -31,10 +31,12 @@ from evenhand.contracts import Json
 from evenhand_service.ledger import standalone_verifier
 from evenhand_service.ledger.audit import (
     LeftOut,
+    copy_sqlite,
     for_owner,
     require_sound,
     sync,
     verify,
+    write_for_owner,
 )
 from evenhand_service.ledger.chain import (
     LOOKUPS,
@@ -102,8 +104,7 @@ def archive(
     """
     _require_owner(ledger)
     require_sound(verify(ledger), "no archive is made of it")
-    with ledger.store.reader.connect() as connection:
-        earlier = read_archives(connection)
+    earlier = ledger.archives()
     first = max((one["last"] for one in earlier), default=0) + 1
     if upto < first:
         raise Invalid(f"the rows up to {upto} are in archives already.")
@@ -115,8 +116,9 @@ def archive(
         if not leaving.stubs:
             raise Invalid(f"rows {first} to {upto} are about nobody; there is nothing to archive.")
         head = ledger.sign_head(Head(upto, leaving.head.hex(), leaving.at))
-        _write(folder / HEAD, canonical(head.to_json()))
-        _write(folder / "verifier.py", Path(standalone_verifier.__file__).read_text("utf-8"))
+        write_for_owner(folder / HEAD, canonical(head.to_json()))
+        verifier = Path(standalone_verifier.__file__).read_text("utf-8")
+        write_for_owner(folder / "verifier.py", verifier)
         for written in (path, folder / HEAD, folder / "verifier.py", folder, folder.parent):
             sync(written)
         record = _verified(path, folder / HEAD, first, upto, leaving)
@@ -139,11 +141,6 @@ def _require_owner(ledger: Ledger) -> None:
             "this role of the database can append and not remove, so it cannot archive.",
             hint="give the URL of the tables' owner in the settings for this command.",
         )
-
-
-def _write(path: Path, content: str) -> None:
-    with open(path, "w", encoding="utf-8", opener=for_owner) as file:
-        file.write(content)
 
 
 def _written(
@@ -331,7 +328,7 @@ def whole(ledger: Ledger, folders: Sequence[Path]) -> Iterator[Ledger]:
         place = Path(directory) / "whole.sqlite"
         _copy(ledger, place)
         with closing(sqlite3.connect(place)) as connection:
-            archives = {one["file"]: one for one in _archives(ledger)}
+            archives = {one["file"]: one for one in ledger.archives()}
             for folder in folders:
                 path, record = _of_chain(folder, archives, connection)
                 _put_back(connection, path, record)
@@ -341,22 +338,12 @@ def whole(ledger: Ledger, folders: Sequence[Path]) -> Iterator[Ledger]:
             yield copy
 
 
-def _archives(ledger: Ledger) -> list[Json]:
-    with ledger.store.reader.connect() as connection:
-        return read_archives(connection)
-
-
 def _copy(ledger: Ledger, place: Path) -> None:
     """One state of the database, as SQLite, in a file that only its owner can read."""
-    os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     if ledger.store.path is not None:
-        source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
-        with (
-            closing(sqlite3.connect(source, uri=True)) as old,
-            closing(sqlite3.connect(place)) as new,
-        ):
-            old.backup(new)
+        copy_sqlite(ledger.store.path, place)
         return
+    os.close(for_owner(str(place), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     engine = create_engine(f"sqlite:///{place}")
     with (
         ledger.store.reader.connect() as reading,

@@ -13,7 +13,6 @@ Erasures after the backup must be repeated; the keys of those people are still i
 
 import base64
 import json
-import math
 import os
 import shutil
 import sqlite3
@@ -54,7 +53,6 @@ from evenhand_service.ledger.keyring import (
     open_row,
 )
 from evenhand_service.ledger.ledger import Ledger
-from evenhand_service.ledger.merkle import MerkleFrontier
 from evenhand_service.ledger.publishing import PolicyRecord
 from evenhand_service.ledger.refusals import Damaged, Invalid
 from evenhand_service.ledger.standalone_verifier import (
@@ -65,7 +63,6 @@ from evenhand_service.ledger.standalone_verifier import (
     Models,
     Problem,
     Windows,
-    check_root,
 )
 
 TOGETHER = 1000
@@ -350,35 +347,26 @@ class _Seen:
             restored = []  # an event was damaged: its hash differs, which the chain reports
         self._lost = [(event.at, int(event.info.get("head", 0))) for event in restored]
         self.heads: dict[int, str] = {}
-        self.roots: dict[int, bytes] = {}
         self.prefixes: dict[int, bytes] = {}
         self.differs = False
         self.good = 0
         key = ledger.keyring.public_key
         for entry in entries:
             try:
-                if "hash" in entry:
-                    head = SignedHead.from_json(entry)
-                    head.verify(key)
-                    if head.ledger != ledger.id:
-                        raise Damaged("it is a head of another ledger")
-                    known = self._known(head.head.at)
-                    if head.head.seq <= known:
-                        self.heads[head.head.seq] = head.head.hash
-                    hashes = base64.b64decode(entry.get("rows", ""))
-                    for i in range(len(hashes) // PREFIX):
-                        place = slice(i * PREFIX, (i + 1) * PREFIX)
-                        if entry["after"] + 1 + i <= known:
-                            self.prefixes[entry["after"] + 1 + i] = hashes[place]
-                if "root" in entry:
-                    root = entry["root"]
-                    if not check_root(root, key) or root["ledger"] != ledger.id:
-                        raise Damaged("its root is not signed by this ledger's key")
-                    if root["size"] <= self._known(float(entry.get("at", math.inf))):
-                        self.roots[root["size"]] = bytes.fromhex(root["root"])
+                head = SignedHead.from_json(entry)
+                head.verify(key)
+                if head.ledger != ledger.id:
+                    raise Damaged("it is a head of another ledger")
+                known = self._known(head.head.at)
+                if head.head.seq <= known:
+                    self.heads[head.head.seq] = head.head.hash
+                hashes = base64.b64decode(entry.get("rows", ""))
+                for i in range(len(hashes) // PREFIX):
+                    place = slice(i * PREFIX, (i + 1) * PREFIX)
+                    if entry["after"] + 1 + i <= known:
+                        self.prefixes[entry["after"] + 1 + i] = hashes[place]
             except (Damaged, ValueError, KeyError, TypeError) as error:
                 self.refuse(0, f"an entry of a witness is not this ledger's: {error}")
-        self.frontier = MerkleFrontier() if self.roots else None
 
     def _known(self, at: float) -> int:
         """The last row that must still be there of those that a witness saw at a time: each later
@@ -388,26 +376,22 @@ class _Seen:
 
     def row(self, seq: int, digest: bytes) -> None:
         """Nothing more is said after the first row that differs: all later ones do."""
-        if self.frontier is not None:
-            self.frontier.add(digest)
         if self.differs:
             return
         other = digest[:PREFIX] != self.prefixes.get(seq, digest[:PREFIX])
         bound = self.heads.get(seq, digest.hex()) != digest.hex()
-        if self.frontier is not None and seq in self.roots:
-            bound |= self.frontier.root() != self.roots[seq]
         if other:
             self.refuse(seq, "it is not the row that a witness saw: the ledger was rewritten here")
         elif bound:
             since = f"between rows {self.good + 1} and {seq}"
             self.refuse(seq, f"a witness saw another chain: it was rewritten {since}")
-        elif seq in self.heads or seq in self.roots:
+        elif seq in self.heads:
             self.good = seq
         self.differs = other or bound
 
     def end(self, last: int) -> None:
         """The chain may not end before what a witness saw."""
-        newest = max([*self.heads, *self.roots], default=0)
+        newest = max(self.heads, default=0)
         if newest > last:
             what = f"a witness saw row {newest}, and the chain ends here: it was rolled back"
             self.refuse(last, what)
@@ -494,62 +478,26 @@ class _Recomputed:
                 return
 
 
-def recompute(ledger: Ledger, product: str) -> int:
-    """Compute the acceptance of every decision again, bit for bit.
-
-    It is pi(x), pi being the policy that the row names.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        The ledger.
-    product : str
-        Whose decisions.
-
-    Returns
-    -------
-    int
-        How many were checked; those of erased people cannot be.
-
-    Raises
-    ------
-    Damaged
-        If a policy does not give the acceptance that a row says.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from evenhand_service.ledger import Keyring, Ledger
-    >>> with (
-    ...     tempfile.TemporaryDirectory() as folder,
-    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
-    ... ):
-    ...     recompute(ledger, "loan")
-    0
-    """
-    records = ledger.policies(product)
-    policies = {
-        record.id: policy_from_json(record.document, models=ledger.models(record.document))
-        for record in records
-    }
-    checked = 0
-    for row in ledger.history(product, usable_only=False):
-        if row.features is None:
-            continue
-        policy = policies[row.policy]
-        group = np.array([row.group], dtype=object) if policy.group_use == "decide" else None
-        if float(policy.acceptance([row.features], group)[0]) != row.acceptance:
-            raise Damaged(
-                f"decision {row.seq}: policy {row.policy} does not give "
-                f"the acceptance {row.acceptance}."
-            )
-        checked += 1
-    return checked
-
-
 def for_owner(path: str, flags: int) -> int:
     """An opener of new files that only their owner can read."""
     return os.open(path, flags, 0o600)
+
+
+def write_for_owner(path: Path, text: str) -> None:
+    """Write a new file that only its owner can read; FileExistsError if there is one."""
+    with open(path, "x", encoding="utf-8", newline="", opener=for_owner) as file:
+        file.write(text)
+
+
+def copy_sqlite(source: Path, target: Path) -> None:
+    """SQLite's own online copy: one state, although the writer goes on; for its owner alone."""
+    os.close(for_owner(str(target), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    with (
+        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as reading,
+        closing(sqlite3.connect(target)) as writing,
+    ):
+        reading.backup(writing)
+        writing.execute("PRAGMA journal_mode=DELETE").fetchall()  # the copy needs no log beside it
 
 
 def export(
@@ -730,15 +678,8 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
         copy = target / postgres.DUMP
         postgres.dump(ledger.store.writer.url.render_as_string(hide_password=False), copy)
     else:
-        # SQLite's own online copy: one state, although the writer goes on. It needs no WAL.
         copy = target / DATABASE
-        source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
-        with (
-            closing(sqlite3.connect(source, uri=True)) as reading,
-            closing(sqlite3.connect(copy)) as writing,
-        ):
-            reading.backup(writing)
-            writing.execute("PRAGMA journal_mode=DELETE").fetchall()
+        copy_sqlite(ledger.store.path, copy)
     written = [copy]
     if found.ok:
         (target / ANCHOR).write_text(canonical(ledger.sign_head(found.head).to_json()))
@@ -818,7 +759,7 @@ def restore(
         shutil.copyfile(source / DATABASE, target)
         sync(target)
     with Ledger.open(where, keyring=keyring, clock=clock) as ledger:
-        mark_restored(ledger, by)
+        ledger.mark_restored(by)
         verification = verify(ledger, anchor)
     if not verification.ok:
         if target is not None:
@@ -828,31 +769,6 @@ def restore(
             f"the backup does not verify: row {first.seq}: {first.what}.",
             hint="use another backup.",
         )
-
-
-def mark_restored(ledger: Ledger, by: str) -> None:
-    """Draw nothing from now on until `Ledger.confirm_gap`; call it after PostgreSQL's pg_restore.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        A ledger that was restored from a backup.
-    by : str
-        Who restored it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from evenhand_service.ledger import Keyring, Ledger
-    >>> with (
-    ...     tempfile.TemporaryDirectory() as folder,
-    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
-    ... ):
-    ...     mark_restored(ledger, by="Ada")
-    ...     ledger.events()[-1].action
-    'restored'
-    """
-    ledger.mark_restored(by)
 
 
 def sync(path: Path) -> None:

@@ -80,8 +80,7 @@ _OF_PRODUCT = (
     DECISIONS.c.seq > bindparam("after"),
     DECISIONS.c.seq <= bindparam("upto"),
 )
-_PAGE = STORED_DECISIONS.where(*_OF_PRODUCT, DECISIONS.c.at < bindparam("before"))
-_PAGE = _PAGE.order_by(DECISIONS.c.seq).limit(PAGE)
+_PAGE = STORED_DECISIONS.where(*_OF_PRODUCT).order_by(DECISIONS.c.seq).limit(PAGE)
 _REPORTS = (
     select(*OUTCOMES.c["decision", "at", "report", "value", "body"], *SEALED)
     .outerjoin(PERSONAL, PERSONAL.c.seq == OUTCOMES.c.seq)
@@ -371,7 +370,6 @@ class LedgerReader:
         *,
         after: int = 0,
         upto: int | None = None,
-        decided_before: float = math.inf,
         usable_only: bool = True,
         maturity: float | None = None,
     ) -> Iterator[Row]:
@@ -387,8 +385,6 @@ class LedgerReader:
             Only rows after this one.
         upto : int, optional
             Only rows up to this one, and only the reports in them; without it, the last row of now.
-        decided_before : float
-            Only decisions before this time, in seconds.
         usable_only : bool
             Only first live applications; see `Drawn.usable`. That is known before the draw.
         maturity : float, optional
@@ -401,7 +397,7 @@ class LedgerReader:
             The decisions.
         """
         last = self.head().seq if upto is None else upto
-        where = {"product": product, "upto": last, "before": decided_before}
+        where = {"product": product, "upto": last}
 
         def pages(after: int) -> Iterator[Row]:
             while True:
@@ -660,9 +656,8 @@ class LedgerReader:
         o = OUTCOMES.c
         reported = select(o.decision).where(o.report == report, o.seq > after, o.seq <= upto)
         statement = _PAGE.limit(None).where(DECISIONS.c.seq.in_(reported))
-        where = {"product": product, "before": math.inf}
+        between = {"product": product, "after": 0, "upto": decided}
         with self.store.reader.connect() as connection:
-            between = {**where, "after": 0, "upto": decided}
             for row in connection.execute(statement, between).all():
                 stored = StoredDecision._make(row)
                 body = json.loads(stored.body)
