@@ -225,6 +225,8 @@ async def answer_error(request: Request, error: Exception) -> Response:
             return error_response(error)
         case RequestValidationError():
             return problem_response(validation_problem(error.errors()))
+        case HTTPException(status_code=303):
+            return Response(status_code=303, headers=error.headers)
         case HTTPException():
             kind = {404: "not-found", 405: "method"}.get(error.status_code, "bad-json")
             hint = "GET /openapi.json lists what there is."

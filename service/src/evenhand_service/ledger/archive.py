@@ -30,6 +30,7 @@ from evenhand.canonical import canonical, number_literal
 from evenhand.contracts import Json
 from evenhand_service.ledger import standalone_verifier
 from evenhand_service.ledger.audit import (
+    Beside,
     LeftOut,
     copy_sqlite,
     for_owner,
@@ -164,8 +165,7 @@ def _written(
         ledger.require_chain(0, connection)
         file.write(canonical({"archives": records, "format": standalone_verifier.FORMAT}) + "\n")
         left_out = LeftOut(file)
-        personal = personal_rows(connection)
-        beside = next(personal, None)
+        personal = Beside(personal_rows(connection))
         for seq, kind, row in chain_rows(connection):
             if seq > upto:
                 break
@@ -179,9 +179,7 @@ def _written(
             body = row[-2]
             leaving.at = at
             sealed = ""
-            while beside is not None and beside[0] < seq:
-                beside = next(personal, None)
-            mine = beside if beside is not None and beside[0] == seq else None
+            mine = personal.take(seq)
             if mine is not None and mine[1] is not None:
                 sealed = f',"sealed":"{base64.b64encode(mine[1]).decode()}"'
             when = number_literal(at)

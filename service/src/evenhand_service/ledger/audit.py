@@ -13,6 +13,7 @@ Erasures after the backup must be repeated; the keys of those people are still i
 
 import base64
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -63,6 +64,7 @@ from evenhand_service.ledger.standalone_verifier import (
     Models,
     Problem,
     Windows,
+    wrong_flags,
 )
 
 TOGETHER = 1000
@@ -170,6 +172,31 @@ def verify(
     return Verification(checks.rows, head, tuple(checks.problems))
 
 
+class Beside:
+    """What is sealed beside the rows of the chain, taken in step with a walk along it.
+
+    stray: what is done with one that stands beside no row of the walk.
+    """
+
+    def __init__(
+        self, personal: Iterator[Stored], stray: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._personal = personal
+        self._stray = stray
+        self._next = next(personal, None)
+
+    def take(self, seq: float) -> Stored | None:
+        """(row, sealed fields, wrapped key, whose) of one row; None if there is nothing."""
+        while self._next is not None and self._next[0] < seq:
+            self._stray(self._next[0])
+            self._next = next(self._personal, None)
+        if self._next is None or self._next[0] != seq:
+            return None
+        found = self._next
+        self._next = next(self._personal, None)
+        return found
+
+
 class _Checks:
     """The requirements of the chain, row by row: where the walk stands, and what it has seen."""
 
@@ -178,9 +205,8 @@ class _Checks:
     ) -> None:
         self.keyring = ledger.keyring
         self.archived = archived
-        self.personal = personal
+        self.beside = Beside(personal, self.stray)
         self.deep = _Recomputed(ledger, self.refuse) if deep else None
-        self.next_personal = next(personal, None)
         self.previous = GENESIS
         self.seq = 0
         self.at = float("-inf")
@@ -196,10 +222,14 @@ class _Checks:
     def refuse(self, seq: int, what: str) -> None:
         self.problems.append(Problem(seq, what))
 
+    def stray(self, seq: int) -> None:
+        self.refuse(seq, "a sealed field belongs to no row")
+
     def row(self, seq: int, kind: str, row: Stored) -> None:
         """A row of the chain: place, hash, columns, then the requirements of its kind."""
         self.rows += 1
         stored = bytes(row[-1])
+        beside = self.beside.take(seq)
         if seq != self.seq + 1:
             self.refuse(seq, f"row {self.seq + 1} was expected here")
         if seq <= self.archived.last or kind == "archived":
@@ -208,7 +238,7 @@ class _Checks:
         if kind == "archived":
             self.previous = stored
             self.seq = seq
-            self.left_out(seq, stored)
+            self.left_out(seq, stored, beside)
             return
         at = row[1]
         text = row[-2]
@@ -220,33 +250,32 @@ class _Checks:
         self.seq = seq
         self.at = at
         # most rows are decisions, and most of them are as they should be
-        personal = None if kind != "decision" or self.deep else self.next_personal
         if (
-            personal is not None
-            and personal[0] == seq
-            and personal[1] is not None
-            and text_agrees(text, row[2:-2], fingerprint(personal[1]))
+            kind == "decision"
+            and not self.deep
+            and beside is not None
+            and beside[1] is not None
+            and text_agrees(text, row[2:-2], fingerprint(beside[1]))
         ):
-            self.next_personal = next(self.personal, None)
             return
         body, end = _decode(text)
         if end != len(text):
             raise ValueError("there is more than one document.")
         if row[2:-2] != lookup_values(kind, body):
             self.refuse(seq, "its columns are not what its body says")
+        if "sealed" in body:
+            self.sealed(seq, body, beside)
+        elif beside is not None:
+            self.stray(seq)
         self.requirements(seq, kind, body)
 
-    def left_out(self, seq: int, digest: bytes) -> None:
+    def left_out(self, seq: int, digest: bytes, beside: Stored | None) -> None:
         """What is sealed beside a row that is in an archive: it is under its person's own key, and
         bound to the row.
         """
-        while self.next_personal is not None and self.next_personal[0] < seq:
-            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
-            self.next_personal = next(self.personal, None)
-        if self.next_personal is None or self.next_personal[0] != seq:
+        if beside is None:
             return
-        _, sealed, wrapped, lookup = self.next_personal
-        self.next_personal = next(self.personal, None)
+        _, sealed, wrapped, lookup = beside
         if sealed is None:
             self.emptied.add(seq)
         elif self.deep is not None:
@@ -258,9 +287,7 @@ class _Checks:
     def requirements(self, seq: int, kind: str, body: Json) -> None:
         """The requirements of the kinds that have some."""
         broken: Iterable[str] = ()
-        if "sealed" in body:
-            self.sealed(seq, body)
-        elif kind == "erasure":
+        if kind == "erasure":
             self.erased.update(body["rows"])
         elif kind == "policy":
             try:
@@ -282,16 +309,12 @@ class _Checks:
         for what in broken:
             self.refuse(seq, what)
 
-    def sealed(self, seq: int, body: Json) -> None:
+    def sealed(self, seq: int, body: Json, beside: Stored | None) -> None:
         """The sealed fields beside a row."""
-        while self.next_personal is not None and self.next_personal[0] < seq:
-            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
-            self.next_personal = next(self.personal, None)
-        if self.next_personal is None or self.next_personal[0] != seq:
+        if beside is None:
             self.refuse(seq, "its sealed fields are missing")
             return
-        _, sealed, wrapped, lookup = self.next_personal
-        self.next_personal = next(self.personal, None)
+        _, sealed, wrapped, lookup = beside
         if sealed is None:
             self.emptied.add(seq)
             if self.deep is not None and "u" in body:
@@ -326,8 +349,7 @@ class _Checks:
         for seq in sorted(self.emptied ^ self.erased):
             what = "its sealed fields are empty without an erasure, or the other way round"
             self.refuse(seq, what)
-        if self.next_personal is not None:
-            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
+        self.beside.take(math.inf)
         if not self.keyring.sealed_head(head.seq, bytes.fromhex(head.hash), seal):
             what = "the head was not written by the holder of the keyring"
             self.refuse(head.seq, f"{what}: the end was cut off or added")
@@ -410,21 +432,8 @@ class _Recomputed:
 
     def flags(self, seq: int, body: Json) -> None:
         """What follows from U and the probability alone."""
-        u = body["u"]
-        acceptance = body["acceptance"]
-        accept = body["accept"]
-        requirements = {
-            "the decision is not U < acceptance": accept == (u < acceptance),
-            "the audit flag is not U < audit_weight": body["audit"] == (u < body["audit_weight"]),
-            "the propensity is not that of the decision": body["propensity"]
-            == (acceptance if accept else 1.0 - acceptance),
-            "the flag for a first application is wrong": body["first"]
-            == (body["slot"] not in self._slots),
-        }
-        for what, holds in requirements.items():
-            if not holds:
-                self.refuse(seq, what)
-        self._slots.add(body["slot"])
+        for what in wrong_flags(body, self._slots):
+            self.refuse(seq, what)
 
     def draw(self, seq: int, body: Json, fields: Json) -> None:
         """U from the window's secret; the acceptance is asked for many people at once."""
@@ -562,8 +571,7 @@ def export(
         connection.begin(),
     ):
         file.write(canonical({"format": FORMAT}) + "\n")
-        personal = personal_rows(connection)
-        beside = next(personal, None)
+        personal = Beside(personal_rows(connection))
         left_out = LeftOut(file)
         for seq, kind, row in chain_rows(connection):
             if upto is not None and seq > upto:
@@ -577,9 +585,8 @@ def export(
             body = row[-2]
             digest = bytes(row[-1]).hex()
             proven = ""
-            while beside is not None and beside[0] < seq:
-                beside = next(personal, None)
-            if beside is not None and beside[0] == seq:
+            beside = personal.take(seq)
+            if beside is not None:
                 about = seq if kind == "decision" else json.loads(body).get("decision")
                 names = {*opened, "group"} if about in groups_of else set(opened)
                 try:

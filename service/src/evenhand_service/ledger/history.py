@@ -2,6 +2,7 @@
 here writes.
 """
 
+import itertools
 import json
 import math
 from abc import abstractmethod
@@ -683,19 +684,16 @@ class LedgerReader:
             The number of the row; `after` if there is none.
         """
         erasures = select(ERASURES.c.seq, ERASURES.c.body).where(ERASURES.c.seq > after)
-        mine = DECISIONS.c.product == product
         with self.store.reader.connect() as connection:
             for erasure in connection.execute(erasures.order_by(ERASURES.c.seq.desc())).all():
                 rows = json.loads(erasure.body)["rows"]
-                for start in range(0, len(rows), PAGE):  # somebody may have a great many
-                    listed = DECISIONS.c.seq.in_(rows[start : start + PAGE])
-                    erased = select(DECISIONS.c.seq).where(listed, mine).limit(1)
-                    if connection.execute(erased).first() is not None:
-                        return int(erasure.seq)
-                    listed = ARCHIVED.c.seq.in_(rows[start : start + PAGE])
-                    theirs = ARCHIVED.c.product == product
-                    erased = select(ARCHIVED.c.seq).where(listed, theirs).limit(1)
-                    if connection.execute(erased).first() is not None:
+                # somebody may have a great many
+                for start, table in itertools.product(
+                    range(0, len(rows), PAGE), (DECISIONS, ARCHIVED)
+                ):
+                    listed = table.c.seq.in_(rows[start : start + PAGE])
+                    erased = select(table.c.seq).where(listed, table.c.product == product)
+                    if connection.execute(erased.limit(1)).first() is not None:
                         return int(erasure.seq)
         return after
 
