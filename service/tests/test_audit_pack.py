@@ -31,8 +31,8 @@ from evenhand_service.ledger import (
     Tampered,
     backup,
     standalone_verifier,
-    verify_signature,
 )
+from evenhand_service.ledger.keyring import verify_signature
 from evenhand_service.ledger.merkle import proof_of_decision
 from evenhand_service.ledger.standalone_verifier import (
     DECISION_COLUMNS,

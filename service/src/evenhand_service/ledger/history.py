@@ -256,8 +256,6 @@ class Explained:
         What the policy looked at.
     group : str, int, float, bool or None
         The group of the person, as it is known now.
-    prices : (float, float) or None
-        What a wrong acceptance and a wrong rejection of this person cost.
     standing : Standing
         What is known of the outcome.
 
@@ -265,14 +263,13 @@ class Explained:
     --------
     >>> drawn = Drawn(7, 0.0, "k1", "p1", "loan", "w0", 0.1, 0.25, True, "policy", 1,
     ...               0.0, False, True, "live")
-    >>> Explained(drawn, (0.5,), "a", None, Standing("pending")).standing.status
+    >>> Explained(drawn, (0.5,), "a", Standing("pending")).standing.status
     'pending'
     """
 
     drawn: Drawn
     features: tuple[float, ...]
     group: Scalar | None
-    prices: tuple[float, float] | None
     standing: Standing
 
 
@@ -361,9 +358,9 @@ class LedgerReader:
             drawn, opened = self._stored(connection, key)
             reports = _Reports(connection, self.keyring, drawn.seq, drawn.seq, FOREVER)
         group, _ = reports.group(drawn.seq, opened.fields["group"])
-        features, prices = _numbers(opened)
+        features, _ = _numbers(opened)
         standing = reports.facts(drawn.seq, drawn.accept).standing
-        return Explained(drawn, features, group, prices, standing)
+        return Explained(drawn, features, group, standing)
 
     def history(
         self,
