@@ -153,8 +153,8 @@ class DashboardData:
 
     broken: str | None
     active: ActivePolicy
+    issued: CertificateRow | None
     certificate: Certificate | None
-    certificates: tuple[CertificateRow, ...]
     gaps: tuple[str, ...]
     counts: Counts
     overruled: tuple[OverruledLine, ...]
@@ -204,8 +204,8 @@ def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) ->
     return DashboardData(
         broken=ledger.broken,
         active=in_force,
+        issued=issued,
         certificate=certificate,
-        certificates=tuple(certificates),
         gaps=tuple(g.describe() for g in gaps if {str(g.group), str(g.reference)} <= shown),
         counts=ledger.counts(name),
         overruled=counts.overruled_lines(counts.shown),
@@ -407,14 +407,12 @@ async def certificate(visitor: Visiting) -> Response:
     data = await visitor.look(
         read_dashboard, service.decider, product, service.counts[product.name]
     )
-    epoch = data.active.policy.epoch
-    issued = next((row for row in reversed(data.certificates) if row.epoch == epoch), None)
     shown = {group.name for group in data.groups}
     counts = () if data.certificate is None else data.certificate.counts
     return visitor.page(
         "certificate.html",
         certificate=data.certificate,
-        issued=issued,
+        issued=data.issued,
         gaps=data.gaps,
         counts=[one for one in counts if str(one.group) in shown],
         active=data.active,

@@ -912,6 +912,22 @@ class LedgerReader:
             for row in self._read(mine.order_by(c.seq))
         ]
 
+    def certificate_of(self, policy: PolicyRecord) -> CertificateRow | None:
+        """Read the newest certificate of the epoch of a policy.
+
+        Parameters
+        ----------
+        policy : PolicyRecord
+            A policy.
+
+        Returns
+        -------
+        CertificateRow or None
+            None for a constant, which has no epoch of its own.
+        """
+        issued = reversed(self.certificates(policy.product))
+        return next((row for row in issued if row.epoch == policy.epoch), None)
+
     def events(self, product: str | None = None) -> list[Event]:
         """Read what operators, trainers and the ledger did.
 
