@@ -167,7 +167,7 @@ def _chosen(
     "witnesses",
     metavar="PLACE",
     multiple=True,
-    help="A witness's file, directory or URL, besides those of the settings; may be repeated.",
+    help="A witness's file or URL, besides those of the settings; may be repeated.",
 )
 @archive_option
 @json_options
