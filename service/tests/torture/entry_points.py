@@ -19,7 +19,7 @@ from service.tests.torture.serving import Process, application, folder
 from tests.without_clocks import until
 
 from evenhand_service.ledger import verify
-from evenhand_service.server import open_keyring
+from evenhand_service.opening import open_keyring
 from evenhand_service.settings import load_settings
 
 

@@ -60,8 +60,9 @@ from evenhand_service.ledger import (
 )
 from evenhand_service.ledger.guard import HeadGuard
 from evenhand_service.ledger.standalone_verifier import uniform
+from evenhand_service.opening import mark_of, open_keyring
 from evenhand_service.request_guard import RequestGuard
-from evenhand_service.server import make_server, mark_of, open_keyring, run
+from evenhand_service.server import make_server, run
 
 SECRET = bytes(32)
 TURN = "the trainer has had its turn"

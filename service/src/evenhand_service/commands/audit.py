@@ -103,7 +103,7 @@ def _ledger(
     which their rows were put back.
     """
     from evenhand_service.ledger import SystemClock
-    from evenhand_service.server import is_read_only, ledger_or_snapshot
+    from evenhand_service.opening import is_read_only, ledger_or_snapshot
 
     with ledger_or_snapshot(settings, SystemClock()) as (ledger, itself):
         if not itself:
@@ -122,7 +122,7 @@ def _ledger(
 
 def _writable(settings: "Settings") -> "Ledger":
     from evenhand_service.ledger import SystemClock
-    from evenhand_service.server import open_ledger
+    from evenhand_service.opening import open_ledger
 
     return open_ledger(settings, SystemClock())
 

@@ -129,9 +129,10 @@ def _serve(
     from evenhand_service import LedgerKeys, create_app, server
     from evenhand_service.keys import KEY_DAYS
     from evenhand_service.ledger import SystemClock
+    from evenhand_service.opening import open_ledger
     from evenhand_service.traces import tracing
 
-    with tracing(settings.traces), server.open_ledger(settings, SystemClock()) as ledger:
+    with tracing(settings.traces), open_ledger(settings, SystemClock()) as ledger:
         keys = LedgerKeys(ledger)
         written = server.first_key(keys, settings)
         running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
@@ -158,10 +159,11 @@ def _serve_demo(
 ) -> None:
     from evenhand_service import LedgerKeys, create_app, server
     from evenhand_service.demo import DemoPopulation, FastClock, say_status, status_line
+    from evenhand_service.opening import open_ledger
 
     (product,) = settings.products
     clock = FastClock()
-    with server.open_ledger(settings, clock) as ledger:
+    with open_ledger(settings, clock) as ledger:
         clock.go_on_from(ledger.head().at)
         keys = LedgerKeys(ledger)
         app = create_app(ledger, settings, keys)
@@ -226,7 +228,7 @@ def train(settings: "Settings", product: str | None, now: bool) -> None:
     """
     from evenhand_service import Trainer
     from evenhand_service.ledger import SystemClock
-    from evenhand_service.server import open_ledger
+    from evenhand_service.opening import open_ledger
     from evenhand_service.traces import tracing
 
     chosen = [one for one in settings.products if product in (None, one.name)]
@@ -307,7 +309,7 @@ def keys() -> None:
 def _opened(settings: "Settings") -> Iterator["LedgerKeys"]:
     from evenhand_service import LedgerKeys
     from evenhand_service.ledger import LedgerLocked
-    from evenhand_service.server import open_ledger
+    from evenhand_service.opening import open_ledger
 
     try:
         ledger = open_ledger(settings, time.time)
