@@ -26,7 +26,7 @@ demo: $(VENV)/.installed-study  ## the whole story in under a minute: solve, com
 	$(BIN)/evenhand demo
 
 serve: $(VENV)/.installed-study  ## the decision service with simulated people, and its dashboard; stop it with Ctrl-C
-	$(BIN)/evenhand serve --demo
+	@bash -c 'set -m; $(BIN)/evenhand serve --demo; exit $$?'  # in a group of its own: Ctrl-C is for the service, and make ends as it does
 
 check: $(VENV)/.installed-check  ## the core's tests, ruff and mypy, without services, browser or network: for every small change
 	$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check .

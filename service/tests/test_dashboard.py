@@ -532,11 +532,11 @@ def test_who_decides_adds_up_to_1_and_knows_the_kill_switch(bank):
     bank.clock.now += DAY
     bank.post("/v1/kill", {"product": "loan", "by": "officer", "constant": "reject"})
     board = read_dashboard(bank.service.decider, LOAN, ProductCounts(bank.ledger, LOAN))
-    for part in (*board.deciding, *board.history):
+    for part in (*board.deciding, *(policy.weights for policy in board.history)):
         assert part.learned + part.audit + part.rejecting == pytest.approx(1.0)
     assert board.deciding[-1].rejecting == 1.0
     assert board.deciding[-1].at > began
-    assert board.deciding[-2].rejecting == board.history[-1].rejecting
+    assert board.deciding[-2].rejecting == board.history[-1].weights.rejecting
     assert len(board.deciding) == len(board.history) + 1
     assert board.state == "killed"
     newest = bank.ledger.policies("loan")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from service.tests.bank import LOAN, Bank, application, without_basis
+from service.tests.ledger.helpers import recomputed
 from service.tests.simulated_run import closings, run_epochs
 from service.tests.torture.integrity import Intruder
 from tests.without_clocks import PATIENCE, until
@@ -16,7 +17,7 @@ from evenhand.hypotheses import REJECT_ALL
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.policies import Mixture
 from evenhand_service.decider import verified_mixture
-from evenhand_service.ledger import Damaged, PolicyRecord, recompute
+from evenhand_service.ledger import Damaged, PolicyRecord
 
 REJECT = Mixture((REJECT_ALL,), (1.0,))
 
@@ -118,7 +119,7 @@ def test_swaps_under_load_keep_every_probability(bank):
     for swap in range(10):
         bank.post("/v1/kill" if swap % 2 else "/v1/revive", {"product": "loan", "by": "op"})
         bank.arrive(20, seed=swap, first=1000 + 100 * swap)
-    assert recompute(bank.ledger, "loan") == 300
+    assert recomputed(bank.ledger, "loan") == 300
 
 
 # what is active inside the transaction

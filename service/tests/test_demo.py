@@ -8,6 +8,7 @@ import pytest
 
 from evenhand.errors import InvalidInput
 from evenhand_service import demo
+from evenhand_service.client import Decision
 from evenhand_service.demo import (
     MOST_PEOPLE,
     PEOPLE_PER_TICK,
@@ -67,14 +68,16 @@ class Keys:
 
 
 class Population(DemoPopulation):
-    """It accepts everybody, and keeps what it would have sent."""
+    """Its service accepts everybody; what was asked and reported is kept, with the time."""
 
-    def _post(self, path, body):
-        self.sent.append((path, body, self.clock()))
-        self._ask_for_a_key()
-        if path == "/v1/outcomes/batch":
-            return {}
-        return {"decisions": [{"key": one["key"], "accept": True} for one in body["decisions"]]}
+    def decide_many(self, asked):
+        self.asked |= {one.key: (one, self.clock()) for one in asked}
+        return [
+            Decision(True, True, 0.0, False, 1, one.key, "live", "", 1.0, 1, "w") for one in asked
+        ]
+
+    def report_many(self, outcomes):
+        self.told |= {one.key: (one.label, self.clock()) for one in outcomes}
 
 
 class Ticks:
@@ -95,7 +98,9 @@ def population(monkeypatch, ticks, applied=0):
     monkeypatch.setattr(time, "monotonic", lambda: wall[0])
     product = load_settings_of_the_demo().products[0]
     made = Population("", Keys(), FastClock(), product, print, applied)
-    made.sent = []
+    made.asked = {}
+    made.told = {}
+    monkeypatch.setattr(demo, "Client", lambda *_, **__: made)
     made.stop = Ticks(ticks, wall)
     made._run()
     return made
@@ -106,26 +111,6 @@ def load_settings_of_the_demo():
         return demo_settings(Path(place) / "demo")
 
 
-def asked(population):
-    """Key -> (body, when it was asked), of applications."""
-    return {
-        one["key"]: (one, at)
-        for path, body, at in population.sent
-        if path == "/v1/decisions/batch"
-        for one in body["decisions"]
-    }
-
-
-def told(population):
-    """Key -> (label, when it was reported)."""
-    return {
-        one["key"]: (one["label"], at)
-        for path, body, at in population.sent
-        if path == "/v1/outcomes/batch"
-        for one in body["outcomes"]
-    }
-
-
 def test_a_second_start_owes_no_outcome(monkeypatch):
     """Stopped and started again, every person has the features, and the outcome within the same
     days, that one long run would have given; the population is not another one.
@@ -134,12 +119,12 @@ def test_a_second_start_owes_no_outcome(monkeypatch):
     first = population(monkeypatch, 60)
     second = population(monkeypatch, 120, first.applied)
     assert first.applied == 60 * PEOPLE_PER_TICK
-    expected, early, late = asked(whole), told(first), told(second)
-    for key, (body, _) in asked(first).items():
-        assert expected[key][0] == body
+    expected, early, late = whole.asked, first.told, second.told
+    for key, (application, _) in first.asked.items():
+        assert expected[key][0] == application
     stopped = 60 * TICK * DAY
     owed = 0
-    for key, (label, at) in told(whole).items():
+    for key, (label, at) in whole.told.items():
         born = expected[key][1]
         if born - whole.clock._began >= stopped:
             continue
@@ -161,7 +146,7 @@ def test_it_ends_before_it_fills_the_disk(monkeypatch):
     monkeypatch.setattr(demo, "MOST_PEOPLE", 3 * PEOPLE_PER_TICK)
     made = population(monkeypatch, 60)
     assert made.applied == 3 * PEOPLE_PER_TICK
-    assert len(told(made)) > 2.5 * PEOPLE_PER_TICK
+    assert len(made.told) > 2.5 * PEOPLE_PER_TICK
     assert MOST_PEOPLE * 3000 < 1e9  # bytes, at 2.6 kB a decision
 
 

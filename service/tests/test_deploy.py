@@ -91,7 +91,7 @@ def test_each_replica_keeps_its_mark_and_its_witness(tmp_path):
     pod.
     """
     from evenhand_service import load_settings
-    from evenhand_service.server import mark_of
+    from evenhand_service.opening import mark_of
 
     document = list(yaml.safe_load_all((ROOT / "deploy/kubernetes/evenhand.yaml").read_text()))
     (replicas,) = (part["spec"] for part in document if part["kind"] == "StatefulSet")

@@ -5,10 +5,11 @@ stays. See also test_rebuild.py.
 import numpy as np
 import pytest
 from service.tests.bank import DAY, LOAN, Bank, application
+from service.tests.ledger.helpers import recomputed
 from service.tests.simulated_run import closings, run_epochs
 
 from evenhand_service import Trainer
-from evenhand_service.ledger import recompute, verify
+from evenhand_service.ledger import verify
 
 ERASED = tuple(range(0, 60, 3))
 
@@ -75,7 +76,7 @@ def test_a_rebuild_keeps_what_was_published_and_what_was_certified(poorer):
         == rebuilt._closing.people
         == published[-1].info["closing"]["people"]
     )
-    assert recompute(poorer.ledger, "loan") == poorer.ledger.counts("loan").decisions - len(ERASED)
+    assert recomputed(poorer.ledger, "loan") == poorer.ledger.counts("loan").decisions - len(ERASED)
 
 
 def test_a_running_trainer_forgets_them_too(poorer):

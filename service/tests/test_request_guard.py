@@ -1,6 +1,7 @@
 """Limits of every request: host, size, depth; and the headers of every answer."""
 
 import pytest
+from starlette.testclient import TestClient
 
 from evenhand_service.keys import RateLimiter
 
@@ -26,6 +27,25 @@ def test_a_body_that_lies_about_its_length_is_refused(bank):
 def test_another_host_is_not_answered(bank):
     refused = bank.client.get("/health", headers={"Host": "evil.example"})
     assert refused.status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("arrived", "host", "status"),
+    [
+        ("10.1.2.3", "10.1.2.3:8377", 200),  # a probe of a cluster
+        ("10.1.2.3", "10.1.2.3", 200),
+        ("fd00::7", "[fd00::7]:8377", 200),
+        ("10.1.2.3", "10.1.2.4:8377", 421),
+        ("10.1.2.3", "evil.example", 421),
+        ("evil.example", "evil.example", 421),  # not an address, whoever says so
+    ],
+)
+def test_a_replica_answers_to_the_address_at_which_it_was_reached(bank, arrived, host, status):
+    async def reached(scope, receive, send):
+        await bank.app({**scope, "server": (arrived, 8377)}, receive, send)
+
+    client = TestClient(reached, base_url="http://localhost")
+    assert client.get("/health/live", headers={"Host": host}).status_code == status
 
 
 @pytest.mark.parametrize("name", ["host", "authorization"])

@@ -12,10 +12,11 @@ from service.tests.attacks import (
     stored_scripts,
 )
 from service.tests.bank import DAY, LOAN, Bank, application
+from service.tests.ledger.helpers import recomputed
 from service.tests.simulated_run import closings, run_epochs
 
 from evenhand_service import Trainer
-from evenhand_service.ledger import recompute, verify
+from evenhand_service.ledger import verify
 
 
 def test_an_answer_names_its_probability_and_policy(bank):
@@ -77,7 +78,7 @@ def test_a_batch_answers_in_order_and_refuses_one_by_one(bank):
 
 def test_every_probability_recomputes_from_its_policy_and_the_chain_verifies(bank):
     bank.arrive(120, seed=1)
-    assert recompute(bank.ledger, "loan") == 120
+    assert recomputed(bank.ledger, "loan") == 120
     assert verify(bank.ledger, deep=True).ok
 
 

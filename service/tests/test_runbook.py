@@ -1,6 +1,6 @@
 """The pages of service/docs are two stories: `first-service.md` alone, and `production.md` with
 `operating.md` after it. Their lines marked `$` are typed into one shell, in order, and what they
-print is compared with the page.
+print is compared with the page. How long each heading took is printed (`pytest -s`).
 """
 
 import os
@@ -53,6 +53,14 @@ HEADINGS = {
 """Each of them is a heading with at least one line that is run."""
 
 
+class Said(NamedTuple):
+    """What a step printed, how it ended, and the seconds that it took."""
+
+    words: str
+    code: int
+    seconds: float
+
+
 class Step(NamedTuple):
     """What is typed, under which heading, and what the page says that it prints."""
 
@@ -98,11 +106,13 @@ def script(story):
     """One shell types everything, and stops at the first line that does not end as it should; what
     it started ends with it.
     """
-    lines = ["trap 'kill -KILL $(jobs -pr) $(jobs -ps) 2> /dev/null' EXIT"]
+    lines = ["trap 'kill -KILL $(jobs -pr) $(jobs -ps) 2> /dev/null' EXIT; began=$EPOCHREALTIME"]
     for number, step in enumerate(story):
         lines.append(step.typed)
-        lines.append(f"code=$?; printf '\\n@@@ %s %s\\n' {number} $code")
-        lines.append(f"[ $code = {step.code} ] || exit 3")
+        lines.append(
+            f"code=$?; printf '\\n@@@ %s %s %s %s\\n' {number} $code $began $EPOCHREALTIME"
+        )
+        lines.append(f"[ $code = {step.code} ] || exit 3; began=$EPOCHREALTIME")
     return "\n".join(lines) + "\n"
 
 
@@ -134,8 +144,26 @@ def played(story, folder, ports):
             stderr=subprocess.STDOUT,
             check=False,
         )
-    parts = re.split(r"\n@@@ \d+ (\d+)\n", (folder / "said").read_text())
-    return list(zip(parts[::2], map(int, parts[1::2]), strict=False))
+    parts = re.split(r"\n@@@ \d+ (\d+) ([\d.]+) ([\d.]+)\n", (folder / "said").read_text())
+    return [
+        Said(words, int(code), float(end) - float(began))
+        for words, code, began, end in zip(*(parts[i::4] for i in range(4)), strict=False)
+    ]
+
+
+def stopwatch(story, said):
+    """The commands and the seconds of each heading, and the slowest command, as lines."""
+    times = {}
+    for step, one in zip(story, said, strict=False):
+        times.setdefault(step.heading, []).append((one.seconds, step.typed.splitlines()[0]))
+    lines = []
+    for heading, each in times.items():
+        seconds, slowest = max(each)
+        total = sum(one for one, _ in each)
+        lines.append(
+            f"{heading}: {len(each)} commands, {total:.1f} s; {seconds:.1f} s {slowest[:60]}"
+        )
+    return lines
 
 
 def with_ports(text, ports):
@@ -212,15 +240,27 @@ def test_what_is_compared_can_differ():
 
 def test_a_step_that_fails_ends_the_story(tmp_path):
     story = [Step("a", "echo 1", "1\n"), Step("a", "false", ""), Step("a", "echo 2", "2\n")]
-    assert played(story, tmp_path, {}) == [("1\n", 0), ("", 1)]
+    said = played(story, tmp_path, {})
+    assert [one[:2] for one in said] == [("1\n", 0), ("", 1)]
+    assert all(one.seconds >= 0 for one in said)
+
+
+def test_the_stopwatch_adds_up_what_stands_under_a_heading():
+    story = [Step("a", "x", ""), Step("b", "y", ""), Step("a", "z\nmore", "")]
+    said = [Said("", 0, 1.0), Said("", 0, 0.5), Said("", 0, 2.0)]
+    assert stopwatch(story, said) == [
+        "a: 2 commands, 3.0 s; 2.0 s z",
+        "b: 1 commands, 0.5 s; 0.5 s y",
+    ]
 
 
 def require_told(story, folder, ports):
     """Every step ends and prints as the page shows."""
     said = played(story, folder, ports)
+    print("\n".join(["", *stopwatch(story, said)]))
     wrong = [
         f"{step.heading}: {step.typed}\nsaid ({code}): {words[:2000]}\nshown: {step.shown}"
-        for step, (words, code) in zip(story, said, strict=False)
+        for step, (words, code, _) in zip(story, said, strict=False)
         if code != step.code or not agrees(words, with_ports(step.shown, ports))
     ]
     assert not wrong, "\n\n".join(wrong)

@@ -114,7 +114,7 @@ def test_a_span_that_names_somebody_is_noticed(traced, memory, monkeypatch):
     """The negative control: spans that keep the words of what they were given."""
 
     def careless(part, **facts):
-        return traces._Recorded(traces._tracer, part, {**facts, "asked": asked[0]})
+        return traces._recorded(traces._tracer, part, {**facts, "asked": asked[0]})
 
     asked = [""]
     decide = traced.service.decider.decide
@@ -250,8 +250,8 @@ def test_without_the_extra_the_way_out_is_told(monkeypatch):
 
 
 def test_a_span_is_readable(memory):
-    with traces.span("observe", reports=2) as one:
-        one.note(quarantined=1)
+    with traces.span("observe", reports=2) as note:
+        note(quarantined=1)
     (span,) = memory.get_finished_spans()
     document = json.loads(span.to_json())
     assert document["attributes"] == {"evenhand.reports": 2, "evenhand.quarantined": 1}

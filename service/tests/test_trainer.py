@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from service.tests.bank import DAY, LOAN
+from service.tests.ledger.helpers import recomputed
 from service.tests.shop import Shop
 from service.tests.simulated_run import closings, played_by_the_library, run_epochs
 from service.tests.torture.integrity import Intruder
@@ -15,7 +16,7 @@ from service.tests.torture.integrity import Intruder
 from evenhand.canonical import canonical
 from evenhand.fairness.certificate import Certificate
 from evenhand_service import Product, Trainer
-from evenhand_service.ledger import LeaseHeld, Row, StalePolicy, Tampered, recompute
+from evenhand_service.ledger import LeaseHeld, Row, StalePolicy, Tampered
 from evenhand_service.trainer import GuaranteeChanged, ends_of_calls, settled_labels
 
 
@@ -30,7 +31,7 @@ def test_a_life_is_learned_from_the_ledger_and_certified(bank):
         certificate = Certificate.from_json(row.document)
         assert certificate.status == "certified"
         assert certificate.limit == LOAN.limit
-    assert recompute(bank.ledger, "loan") == bank.ledger.counts("loan").decisions
+    assert recomputed(bank.ledger, "loan") == bank.ledger.counts("loan").decisions
 
 
 def test_the_library_with_the_ledger_s_coins_lives_the_same_life(bank):

@@ -7,9 +7,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from prometheus_client import Counter
 from pydantic.json_schema import models_json_schema
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import Lifespan
 
 from evenhand.canonical import canonical
@@ -19,7 +22,13 @@ from evenhand_service import dashboard, routes
 from evenhand_service.bodies import Reads
 from evenhand_service.keys import LedgerKeys
 from evenhand_service.ledger import Ledger
-from evenhand_service.problems import ANSWERED_ERRORS, answer_error
+from evenhand_service.problems import (
+    ProblemError,
+    error_response,
+    problem,
+    problem_response,
+    validation_problem,
+)
 from evenhand_service.request_guard import RequestGuard, WithScope
 from evenhand_service.schemas import Body, ProblemDocument
 from evenhand_service.settings import Settings
@@ -131,9 +140,47 @@ def make_api(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     app.include_router(routes.ROUTER)
     app.include_router(dashboard.ROUTER)
     app.state.plain_routes = [*routes.ROUTER.routes, *dashboard.ROUTER.routes]
-    for error in ANSWERED_ERRORS:
+    for error in (
+        ProblemError,
+        EvenhandError,
+        RequestValidationError,
+        HTTPException,
+        Exception,
+    ):
         app.add_exception_handler(error, answer_error)
     return app
+
+
+async def answer_error(request: Request, error: Exception) -> Response:
+    """The answer to a request that raised; nobody learns what broke inside."""
+    match error:
+        case ProblemError() | EvenhandError():
+            return error_response(error)
+        case RequestValidationError():
+            return problem_response(validation_problem(error.errors()))
+        case HTTPException(status_code=303):
+            return Response(status_code=303, headers=error.headers)
+        case HTTPException():
+            kind = {404: "not-found", 405: "method"}.get(error.status_code, "bad-json")
+            hint = "GET /openapi.json lists what there is."
+            document = problem(kind, f"{error.detail}.", hint=hint)
+            headers = error.headers
+            if error.status_code == 405:
+                # Starlette names the methods of one route; the path as the document has it may have
+                # several ("batch" could be the key of a decision, too, and is not meant)
+                matching = [
+                    route
+                    for route in request.app.state.plain_routes
+                    if route.matches(request.scope)[0] is not Match.NONE
+                ]
+                if matching:
+                    path = min(matching, key=lambda route: route.path.count("{")).path
+                    methods = {m for route in matching if route.path == path for m in route.methods}
+                    headers = {"Allow": ", ".join(sorted(methods))}
+            return problem_response(document | {"status": error.status_code}, headers)
+    return problem_response(
+        problem("ledger-unavailable", "the request could not be completed.", hint="try again.")
+    )
 
 
 @contextlib.asynccontextmanager

@@ -19,7 +19,7 @@ from evenhand_service.decider import stored_mixture
 from evenhand_service.explanations import AS_DRAWN
 from evenhand_service.ledger import Ledger, Row, TooEarly, export, standalone_verifier, verify
 from evenhand_service.ledger.archive import require_all, whole
-from evenhand_service.ledger.audit import for_owner, require_sound
+from evenhand_service.ledger.audit import for_owner, require_sound, write_for_owner
 from evenhand_service.ledger.standalone_verifier import tables_of
 from evenhand_service.settings import Product
 
@@ -105,7 +105,7 @@ def pack(
         decisions = len(rows)
         export(ledger, target / "ledger.jsonl", groups_of={row.seq for row in rows}, upto=upto)
         for name, text in tables_of(rows).items():
-            _write_text(target / name, text)
+            write_for_owner(target / name, text)
         windows = [{**asdict(one), "revealed": one.name in secrets} for one in ledger.windows()]
         events = [e for e in ledger.events(product.name) if period.holds(e.at) and e.seq <= upto]
         documents = {
@@ -121,10 +121,11 @@ def pack(
         export(ledger, target / "ledger.jsonl", damaged=True)
     for name, document in documents.items():
         _write_json(target / name, document)
-    _write_text(target / "verifier.py", Path(standalone_verifier.__file__).read_text("utf-8"))
+    verifier = Path(standalone_verifier.__file__).read_text("utf-8")
+    write_for_owner(target / "verifier.py", verifier)
     readme = (Path(__file__).parent / "pages" / "pack-readme.md").read_text(encoding="utf-8")
     names: Json = {"product": product.name}
-    _write_text(
+    write_for_owner(
         target / "README.md", readme.format(**names, decisions=decisions, as_drawn=AS_DRAWN)
     )
     number, hashes = standalone_verifier.hashes_of(target / "ledger.jsonl")
@@ -145,13 +146,8 @@ def _revealed(ledger: Ledger, by: str | None) -> dict[str, str]:
     return secrets
 
 
-def _write_text(path: Path, text: str) -> None:
-    with open(path, "w", encoding="utf-8", newline="", opener=for_owner) as file:
-        file.write(text)
-
-
 def _write_json(path: Path, document: object) -> None:
-    _write_text(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
+    write_for_owner(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def policies_json(ledger: Ledger, product: Product) -> list[Json]:

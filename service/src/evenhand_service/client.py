@@ -315,12 +315,7 @@ class Client:
             If a whole request is refused, for instance because something in it is no application.
         """
         asked = [_body(application) for application in applications]
-        found: list[Decision | Problem] = []
-        for start in range(0, len(asked), MOST):
-            body = {"decisions": asked[start : start + MOST]}
-            answers = self._call("POST", "/v1/decisions/batch", body)["decisions"]
-            found += [_read(Decision, answer) for answer in answers]
-        return found
+        return self._in_batches("decisions", asked, Decision)
 
     def decision(self, key: str) -> Decision:
         """Look up the stored answer to an application.
@@ -370,12 +365,7 @@ class Client:
             In their order.
         """
         reports = [asdict(outcome) for outcome in outcomes]
-        found: list[Recorded | Problem] = []
-        for start in range(0, len(reports), MOST):
-            body = {"outcomes": reports[start : start + MOST]}
-            answers = self._call("POST", "/v1/outcomes/batch", body)["outcomes"]
-            found += [_read(Recorded, answer) for answer in answers]
-        return found
+        return self._in_batches("outcomes", reports, Recorded)
 
     def report_group(self, key: str, group: Group) -> Recorded:
         """Report a group that became known after the decision.
@@ -478,6 +468,17 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _in_batches(
+        self, name: str, asked: Sequence[Mapping[str, Any]], kind: Callable[..., Result]
+    ) -> list[Result | Problem]:
+        """The answers and problems in the order of what was asked, MOST in one request."""
+        found: list[Result | Problem] = []
+        for start in range(0, len(asked), MOST):
+            body = {name: asked[start : start + MOST]}
+            answers = self._call("POST", f"/v1/{name}/batch", body)[name]
+            found += [Problem(one) if "type" in one else kind(**one) for one in answers]
+        return found
+
     def _call(
         self,
         method: str,
@@ -555,11 +556,6 @@ def _body(application: Application) -> dict[str, Any]:
         "prices": None if application.prices is None else asdict(application.prices),
     }
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _read(kind: Callable[..., Result], answer: Mapping[str, Any]) -> Result | Problem:
-    """One answer of many."""
-    return Problem(answer) if "type" in answer else kind(**answer)
 
 
 def _pause(number: int) -> float:

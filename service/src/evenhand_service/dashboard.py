@@ -20,6 +20,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
 
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
@@ -117,17 +119,15 @@ def who_decided(
 
 @dataclass(frozen=True)
 class PublishedPolicy:
-    """A policy of the past: when it was published, the widest interval of its gaps, its weights
-    (they add up to 1), and the people behind its certificate.
+    """A policy of the past: when it was published, the widest interval of its gaps, its weights,
+    and the people behind its certificate.
     """
 
     at: float
     epoch: int
     lower: float
     upper: float
-    learned: float
-    audit: float
-    rejecting: float
+    weights: Deciding
     people: int
 
     @classmethod
@@ -135,15 +135,12 @@ class PublishedPolicy:
         """Read from the policy and its certificate."""
         gaps = row.document["gaps"]
         window = row.document["window"]
-        parts = Deciding.of(row.at, policy)
         return cls(
             at=row.at,
             epoch=policy.epoch,
             lower=min((gap["low"] for gap in gaps), default=0.0),
             upper=max((gap["high"] for gap in gaps), default=0.0),
-            learned=parts.learned,
-            audit=parts.audit,
-            rejecting=parts.rejecting,
+            weights=Deciding.of(row.at, policy),
             people=max(window[1] - window[0], 0),
         )
 
@@ -156,8 +153,8 @@ class DashboardData:
 
     broken: str | None
     active: ActivePolicy
+    issued: CertificateRow | None
     certificate: Certificate | None
-    certificates: tuple[CertificateRow, ...]
     gaps: tuple[str, ...]
     counts: Counts
     overruled: tuple[OverruledLine, ...]
@@ -207,8 +204,8 @@ def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) ->
     return DashboardData(
         broken=ledger.broken,
         active=in_force,
+        issued=issued,
         certificate=certificate,
-        certificates=tuple(certificates),
         gaps=tuple(g.describe() for g in gaps if {str(g.group), str(g.reference)} <= shown),
         counts=ledger.counts(name),
         overruled=counts.overruled_lines(counts.shown),
@@ -270,34 +267,26 @@ class Axes:
         share = (inside - self.lowest) / (self.highest - self.lowest)
         return self.top + (self.bottom - self.top) * (1 - share)
 
+    def steps(self, times: Sequence[float], values: Sequence[float]) -> list[str]:
+        """The corners of a step function: each value holds from its time until the next one, or
+        the end.
+        """
+        return [
+            f"{self.x(at):.1f},{self.y(value):.1f}"
+            for start, end, value in zip(times, [*times[1:], self.last], values, strict=True)
+            for at in (start, end)
+        ]
+
     def stacked(
         self, past: Sequence[Deciding], names: Sequence[str]
     ) -> Iterator[tuple[str, list[str]]]:
         """The corners of one area per name, each upon the ones before it."""
-        ends = [*(part.at for part in past[1:]), self.last]
+        times = [part.at for part in past]
         below = [0.0] * len(past)
         for name in names:
             above = [b + getattr(part, name) for b, part in zip(below, past, strict=True)]
-            edges = [
-                [
-                    f"{self.x(at):.1f},{self.y(value):.1f}"
-                    for part, end, value in zip(past, ends, values, strict=True)
-                    for at in (part.at, end)
-                ]
-                for values in (above, below)
-            ]
-            yield name, edges[0] + edges[1][::-1]
+            yield name, self.steps(times, above) + self.steps(times, below)[::-1]
             below = above
-
-    def steps(self, past: Sequence[PublishedPolicy], name: str) -> list[str]:
-        """The corners of a step function: each policy's value holds until the next one, or the
-        end.
-        """
-        return [
-            f"{self.x(at):.1f},{self.y(getattr(policy, name)):.1f}"
-            for policy, end in zip(past, [*(p.at for p in past[1:]), self.last], strict=True)
-            for at in (policy.at, end)
-        ]
 
 
 @cache
@@ -335,18 +324,12 @@ def _page(name: str, status: int = 200, **values: object) -> Response:
     return Response(html, status, media_type="text/html; charset=utf-8")
 
 
-def _redirect(path: str, cookie: str | None = None) -> Response:
-    headers = {"Location": path} if cookie is None else {"Location": path, "Set-Cookie": cookie}
-    return Response(status_code=303, headers=headers)
-
-
 @dataclass(frozen=True)
 class Visitor:
-    """Somebody in front of a browser, with the products that they may see."""
+    """Somebody in front of a browser who may look, and the product that was chosen."""
 
     service: Service
-    products: list[Product]
-    product: Product | None
+    product: Product
 
     async def look(
         self, work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs
@@ -356,22 +339,24 @@ class Visitor:
 
     def page(self, name: str, status: int = 200, **values: object) -> Response:
         """A page about the product that was chosen."""
-        open_to_all = self.service.settings.open_dashboard
-        mine = {"products": self.products, "product": self.product, "open": open_to_all}
-        return _page(name, status, **mine, **values)
+        settings = self.service.settings
+        mine = {"products": settings.products, "product": self.product}
+        return _page(name, status, **mine, open=settings.open_dashboard, **values)
 
 
 async def _visitor(request: Request) -> Visitor:
+    """Who may look; others are sent to the form that asks for a key."""
     service: Service = request.app.state.service
     welcome = service.settings.open_dashboard or service.people_of_proxy.lets_in(request)
     cookie = request.cookies.get(COOKIE)
     if not welcome and cookie is not None:
         await service.decider.current()  # another replica may have revoked the key
         welcome = await asyncio.to_thread(service.sessions.is_open, cookie)
-    products = list(service.settings.products) if welcome else []
+    if not welcome:
+        raise HTTPException(303, headers={"Location": "/dashboard/login"})
+    products = service.settings.products
     wanted = request.query_params.get("product")
-    chosen = next((one for one in products if one.name == wanted), next(iter(products), None))
-    return Visitor(service, products, chosen)
+    return Visitor(service, next((one for one in products if one.name == wanted), products[0]))
 
 
 Visiting = Annotated[Visitor, Depends(_visitor)]
@@ -380,7 +365,7 @@ Visiting = Annotated[Visitor, Depends(_visitor)]
 @ROUTER.get("/")
 async def root() -> Response:
     """Where people land."""
-    return _redirect("/dashboard")
+    return RedirectResponse("/dashboard", 303)
 
 
 @ROUTER.get("/dashboard")
@@ -398,8 +383,6 @@ async def live(visitor: Visiting) -> Response:
 async def _dashboard(visitor: Visitor, template: str) -> Response:
     service = visitor.service
     product = visitor.product
-    if product is None:
-        return _redirect("/dashboard/login")
     counts = service.counts[product.name]
     data = await visitor.look(read_dashboard, service.decider, product, counts)
     first, last = (data.history[0].at, data.history[-1].at) if data.history else (0.0, 0.0)
@@ -420,20 +403,16 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
 async def certificate(visitor: Visiting) -> Response:
     """The certificate of the policy in force, as a page that prints well."""
     product = visitor.product
-    if product is None:
-        return _redirect("/dashboard/login")
     service = visitor.service
     data = await visitor.look(
         read_dashboard, service.decider, product, service.counts[product.name]
     )
-    epoch = data.active.policy.epoch
-    issued = next((row for row in reversed(data.certificates) if row.epoch == epoch), None)
     shown = {group.name for group in data.groups}
     counts = () if data.certificate is None else data.certificate.counts
     return visitor.page(
         "certificate.html",
         certificate=data.certificate,
-        issued=issued,
+        issued=data.issued,
         gaps=data.gaps,
         counts=[one for one in counts if str(one.group) in shown],
         active=data.active,
@@ -449,8 +428,6 @@ async def pack(visitor: Visiting) -> Response:
     command needs the keyring.
     """
     product = visitor.product
-    if product is None:
-        return _redirect("/dashboard/login")
     settings = visitor.service.settings
     beside = Path(settings.ledger).parent / "service.toml"
     return visitor.page(
@@ -471,8 +448,6 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
     """The list of decisions: filtered, page by page, each key a link to its explanation."""
     service = visitor.service
     product = visitor.product
-    if product is None:
-        return _redirect("/dashboard/login")
     asked = request.query_params
     chosen = {name: asked[name][:200] for name in FILTERS if asked.get(name)}
     policies = await visitor.look(service.ledger.policies, product.name)
@@ -541,9 +516,6 @@ def _wanted(chosen: Mapping[str, str], policies: set[str]) -> Wanted:
 async def decision(request: Request, visitor: Visiting) -> Response:
     """One decision with its explanation."""
     service = visitor.service
-    product = visitor.product
-    if product is None:
-        return _redirect("/dashboard/login")
     key = request.query_params.get("key", "").strip()
     explained = None
     refused = None
@@ -584,7 +556,7 @@ async def login(request: Request) -> Response:
         return _page("login.html", 403, refused=True, open=False)
     # a proxy in front may end TLS; whoever lies about it keeps a cookie from themselves
     schemes = (request.url.scheme, request.headers.get("x-forwarded-proto"))
-    return _redirect("/dashboard", _cookie(name, SESSION_SECONDS, "https" in schemes))
+    return _with_cookie("/dashboard", name, SESSION_SECONDS, secure="https" in schemes)
 
 
 @ROUTER.post("/dashboard/logout")
@@ -593,12 +565,15 @@ async def logout(request: Request) -> Response:
     _require_same_site(request)
     sessions = request.app.state.service.sessions
     await asyncio.to_thread(sessions.end, request.cookies.get(COOKIE))
-    return _redirect("/dashboard/login", _cookie("", 0, secure=False))
+    return _with_cookie("/dashboard/login", "", 0, secure=False)
 
 
-def _cookie(value: str, seconds: int, secure: bool) -> str:
-    flags = "HttpOnly; SameSite=Strict; Path=/dashboard"
-    return f"{COOKIE}={value}; {flags}; Max-Age={seconds}{'; Secure' if secure else ''}"
+def _with_cookie(path: str, value: str, seconds: int, *, secure: bool) -> Response:
+    answer = RedirectResponse(path, 303)
+    answer.set_cookie(
+        COOKIE, value, seconds, path="/dashboard", secure=secure, httponly=True, samesite="strict"
+    )
+    return answer
 
 
 def _require_same_site(request: Request) -> None:

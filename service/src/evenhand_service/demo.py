@@ -6,20 +6,25 @@ verified, packed and started again afterwards.
 """
 
 import heapq
-import json
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from typing import Literal
 
 import numpy as np
 
-from evenhand.contracts import Json
 from evenhand.environments import ScoreGroup, Scores
 from evenhand.errors import InvalidInput
+from evenhand_service.client import (
+    Application,
+    Client,
+    Decision,
+    Outcome,
+    Problem,
+    Unreachable,
+)
 from evenhand_service.keys import MOST_DAYS, LedgerKeys
 from evenhand_service.settings import DAY, Product, Settings, load_settings
 from evenhand_service.state import Service
@@ -130,9 +135,9 @@ class DemoPopulation:
     """People who applied so far, those of an earlier start included."""
     seed: int = 0
     stop: threading.Event = field(default_factory=threading.Event)
-    _waiting: list[tuple[float, str, int]] = field(default_factory=list)
-    _token: str = ""
-    _token_ends: float = 0.0
+    _waiting: list[tuple[float, str, Literal[-1, 1]]] = field(default_factory=list)
+    _asking: Client | None = None
+    _key_ends: float = 0.0
 
     def start(self) -> threading.Thread:
         """In a thread, until `stop` is set."""
@@ -157,10 +162,10 @@ class DemoPopulation:
                     running = True
                 self._report_outcomes()
                 failing_since = None
-            except OSError as error:  # refused, or not there yet
+            except (Problem, Unreachable) as error:  # refused, or not there yet
                 failing_since = failing_since or time.monotonic()
                 if time.monotonic() - failing_since > PATIENCE:
-                    self.say(f"the simulated people are not answered: {_words(error)}")
+                    self.say(f"the simulated people are not answered: {error}")
                     failing_since += STATUS_SECONDS
 
     def _apply(self, batch: int, days_ago: float) -> None:
@@ -168,51 +173,40 @@ class DemoPopulation:
         sample = POPULATION.draw(PEOPLE_PER_TICK, generator)
         numbers = range(batch * PEOPLE_PER_TICK, (batch + 1) * PEOPLE_PER_TICK)
         asked = [
-            {
-                "key": f"demo-{number}",
-                "person": f"person-{number}",
-                "product": self.product.name,
-                "features": sample.features[row].tolist(),
-                "group": str(sample.group[row]),
-            }
+            Application(
+                f"demo-{number}",
+                f"person-{number}",
+                self.product.name,
+                sample.features[row].tolist(),
+                str(sample.group[row]),
+            )
             for row, number in enumerate(numbers)
         ]
         days = generator.uniform(1.0, LONGEST_WAIT, PEOPLE_PER_TICK)
         reported = generator.random(PEOPLE_PER_TICK) >= NEVER_REPORTED
-        answer = self._post("/v1/decisions/batch", {"decisions": asked})
+        answers = self._client().decide_many(asked)
         now = self.clock()
-        for row, one in enumerate(answer["decisions"]):
-            if one.get("accept") and reported[row]:
+        for row, one in enumerate(answers):
+            if isinstance(one, Decision) and one.accept and reported[row]:
                 due = now + DAY * max(days[row] - days_ago, 0.0)
-                heapq.heappush(self._waiting, (due, one["key"], int(sample.label[row])))
+                heapq.heappush(self._waiting, (due, one.key, 1 if sample.label[row] > 0 else -1))
 
     def _report_outcomes(self) -> None:
         now = self.clock()
-        due: list[dict[str, object]] = []
-        while self._waiting and self._waiting[0][0] <= now and len(due) < 1000:
+        due: list[Outcome] = []
+        while self._waiting and self._waiting[0][0] <= now:
             _, key, label = heapq.heappop(self._waiting)
-            due.append({"key": key, "label": label})
-        if due:
-            self._post("/v1/outcomes/batch", {"outcomes": due})
+            due.append(Outcome(key, label))
+        self._client().report_many(due)
 
-    def _ask_for_a_key(self) -> None:
+    def _client(self) -> Client:
         # ten years are an hour here: a key ends under way, and another one takes its place
-        if self.clock() > self._token_ends - 30 * DAY:
+        if self._asking is None or self.clock() > self._key_ends - 30 * DAY:
             scopes = ("decide", "observe")
-            self._token_ends = self.clock() + MOST_DAYS * DAY
-            self._token = self.keys.add(scopes, "simulated people", "the demo", MOST_DAYS)
-
-    def _post(self, path: str, body: object) -> Json:
-        self._ask_for_a_key()
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        request = Request(self.url + path, json.dumps(body).encode(), headers)
-        with urlopen(request, timeout=30.0) as answer:
-            decoded: Json = json.load(answer)
-            return decoded
-
-
-def _words(error: OSError) -> str:
-    return f"HTTP {error.code}" if isinstance(error, HTTPError) else type(error).__name__
+            self._key_ends = self.clock() + MOST_DAYS * DAY
+            token = self.keys.add(scopes, "simulated people", "the demo", MOST_DAYS)
+            self._asking = Client(self.url, token, timeout=30.0, tries=1)
+        return self._asking
 
 
 def status_line(service: Service, product: Product) -> str:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import TextIO
 
 from anyio import CapacityLimiter, to_thread
@@ -70,19 +69,18 @@ class Health:
 
     def room(self) -> int | None:
         """Free bytes on the disk of a SQLite ledger; None for a database elsewhere."""
-        if "://" in self.settings.ledger:
+        file = self.settings.ledger_file
+        if file is None:
             return None
         try:
-            disk = os.statvfs(Path(self.settings.ledger).absolute().parent)
+            disk = os.statvfs(file.absolute().parent)
         except OSError:
             return 0
         return disk.f_bavail * disk.f_frsize
 
     def certificate(self, product: Product) -> str:
         """The status of the certificate of the policy in force, or "none"."""
-        active = self.decider.active(product)
-        rows = self.ledger.certificates(product.name)
-        row = next((row for row in reversed(rows) if row.epoch == active.policy.epoch), None)
+        row = self.ledger.certificate_of(self.decider.active(product).policy)
         return "none" if row is None else Certificate.from_json(row.document).status
 
     async def writes(self) -> bool:
@@ -246,8 +244,7 @@ class ProductGauges:
         for mode in ("live", "shadow", "killed"):
             set_gauge("mode", float(active.mode == mode), name, mode)
         issued = ledger.certificates(product.name)
-        mine = next((row for row in reversed(issued) if row.epoch == active.policy.epoch), None)
-        suspended = mine is not None and mine.document.get("status") == "suspended"
+        suspended = self.health.certificate(product) == "suspended"
         set_gauge("certificate_suspended", float(suspended), name)
         now = max(ledger.clock(), ledger.head().at)
         if issued:

@@ -6,11 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
@@ -216,37 +212,3 @@ def error_response(error: ProblemError | EvenhandError) -> Response:
         return problem_response(error.document, error.headers)
     headers = {"WWW-Authenticate": "Bearer"} if isinstance(error, KeyRevoked) else {}
     return problem_response(refusal_problem(error), headers)
-
-
-async def answer_error(request: Request, error: Exception) -> Response:
-    """The answer to a request that raised; nobody learns what broke inside."""
-    match error:
-        case ProblemError() | EvenhandError():
-            return error_response(error)
-        case RequestValidationError():
-            return problem_response(validation_problem(error.errors()))
-        case HTTPException():
-            kind = {404: "not-found", 405: "method"}.get(error.status_code, "bad-json")
-            hint = "GET /openapi.json lists what there is."
-            document = problem(kind, f"{error.detail}.", hint=hint)
-            headers = error.headers
-            if error.status_code == 405:
-                # Starlette names the methods of one route; the path as the document has it may have
-                # several ("batch" could be the key of a decision, too, and is not meant)
-                matching = [
-                    route
-                    for route in request.app.state.plain_routes
-                    if route.matches(request.scope)[0] is not Match.NONE
-                ]
-                if matching:
-                    path = min(matching, key=lambda route: route.path.count("{")).path
-                    methods = {m for route in matching if route.path == path for m in route.methods}
-                    headers = {"Allow": ", ".join(sorted(methods))}
-            return problem_response(document | {"status": error.status_code}, headers)
-    return problem_response(
-        problem("ledger-unavailable", "the request could not be completed.", hint="try again.")
-    )
-
-
-ANSWERED_ERRORS = (ProblemError, EvenhandError, RequestValidationError, HTTPException, Exception)
-"""What `answer_error` is registered for."""

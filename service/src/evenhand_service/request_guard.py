@@ -3,6 +3,7 @@ size of the body and the bytes of its key. Nothing here looks into the body; bod
 all this. Every answer gets the security headers.
 """
 
+import ipaddress
 import os
 import re
 import sys
@@ -215,7 +216,8 @@ class RequestGuard:
                 hint="send it as it is, with a Content-Length.",
             )
         host = _HOST.fullmatch(headers.get(b"host", b"").decode("latin-1").lower())
-        if host is None or not self.hosts & {"*", host[1]}:
+        known = host is not None and (self.hosts & {"*", host[1]} or host[1] == _arrived_at(scope))
+        if not known:
             raise ProblemError(
                 "wrong-host",
                 "the Host header does not name this service.",
@@ -258,6 +260,18 @@ class RequestGuard:
             wait = allowed.take(key.id, size)
             if wait > 0:
                 raise too_many(f"more than {allowed.rate:,.0f} bytes a second of one key.", wait)
+
+
+def _arrived_at(scope: types.Scope) -> str | None:
+    """The address of this machine to which the connection was made, as a Host header has it.
+    Probes of a cluster and Prometheus look at each replica by its address, and know no name; and
+    unlike a name, nobody can let an address stand for another machine.
+    """
+    try:
+        address = ipaddress.ip_address((scope.get("server") or ("",))[0])
+    except ValueError:  # a socket of this machine, or a test
+        return None
+    return f"[{address}]" if address.version == 6 else str(address)
 
 
 def _keep_parts_whole(scope: types.Scope) -> None:

@@ -312,8 +312,7 @@ async def certificate(product: schemas.ProductName, caller: MayAudit) -> Json:
 
     def read() -> Json:
         active = decider.active(chosen)
-        rows = ledger.certificates(chosen.name)
-        row = next((row for row in reversed(rows) if row.epoch == active.policy.epoch), None)
+        row = ledger.certificate_of(active.policy)
         if row is None:
             raise NotFound(
                 "the policy in force has no certificate of its own: "

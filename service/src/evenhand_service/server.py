@@ -1,177 +1,34 @@
-"""From the settings to a running process: opening the keyring, the ledger and the keys, and one
-uvicorn server around the application.
+"""From the settings to a running process: where it may listen, what it needs, its first key, and
+one uvicorn server around the application.
 """
 
 import contextlib
 import gc
 import ipaddress
-import json
 import os
-import shutil
 import socket
-import sqlite3
-import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import uvicorn
-from sqlalchemy import inspect, select
-from sqlalchemy.exc import DBAPIError
 from starlette.types import ASGIApp
 
 from evenhand.errors import InvalidInput
-from evenhand_service.decider import render
 from evenhand_service.keys import LedgerKeys
 from evenhand_service.ledger import (
-    Clock,
     Keyring,
-    Ledger,
-    LedgerLocked,
-    LedgerUnavailable,
-    WindowPlan,
 )
-from evenhand_service.ledger.database import EVENTS, open_store
 from evenhand_service.ledger.guard import LOG
 from evenhand_service.monitoring import RequestLog, log_as_json
+from evenhand_service.opening import begun_by, keyring_is_away, mark_of, require_private_keyring
 from evenhand_service.request_guard import RequestGuard
-from evenhand_service.settings import DAY, Settings
+from evenhand_service.settings import Settings
 from evenhand_service.traces import TracedRequests, require_installed
 
-SOURCES = ("env:", "command:")
-"""How a keyring begins that is no file."""
 FILES = 200
 """Files that the process opens besides connections."""
 IDLE_SECONDS = 75
 """For a kept connection: longer than a proxy keeps one, so that the proxy closes it."""
-
-
-def open_keyring(settings: Settings) -> Keyring:
-    """The keyring; a new one is made only where there is no ledger yet, and only as a file."""
-    if settings.keyring.startswith(SOURCES):
-        return Keyring.from_source(settings.keyring)
-    path = Path(settings.keyring)
-    if path.exists():
-        require_private_keyring(settings)
-        return Keyring.load(path)
-    if "://" not in settings.ledger and Path(settings.ledger).exists():
-        raise InvalidInput(
-            f"the ledger {settings.ledger} exists, but its keyring {path} does not.",
-            hint="put the keyring back: without it nothing in the ledger can be read.",
-        )
-    begun = _begun_by(settings)
-    if begun is not None and not path.exists():
-        raise _keyring_is_away(path, begun)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):  # another replica was faster
-        Keyring.generate().save(path)
-    return Keyring.load(path)
-
-
-def require_private_keyring(settings: Settings) -> None:
-    """A keyring's file is for the service alone; a group may read it where the service gets it from
-    one, as in a cluster.
-    """
-    if settings.keyring.startswith(SOURCES) or os.name != "posix":
-        return
-    mode = stat.S_IMODE(Path(settings.keyring).stat().st_mode)
-    if mode & stat.S_IRWXO:
-        raise InvalidInput(
-            f"keyring of [service] is {settings.keyring!r}, with mode {mode:04o}; nobody but its "
-            "owner should get at it: with it and the database every coin can be predicted.",
-            hint=f"chmod 600 {settings.keyring}; if others could read it, rotate the root "
-            "(evenhand audit rotate-root).",
-        )
-
-
-def _begun_by(settings: Settings) -> str | None:
-    """The public key with which the ledger in a database was begun; None if it was not."""
-    if "://" not in settings.ledger:
-        return None
-    try:
-        with (
-            contextlib.closing(open_store(settings.ledger)) as store,
-            store.reader.connect() as connection,
-        ):
-            if not inspect(connection).has_table(EVENTS.name):
-                return None
-            first = connection.scalar(select(EVENTS.c.body).where(EVENTS.c.seq == 1))
-    except DBAPIError as error:
-        raise LedgerUnavailable(
-            f"the database cannot be opened: {type(error.orig).__name__}.",
-            hint="check that it runs, and the URL in the settings.",
-        ) from error
-    return None if first is None else str(json.loads(first)["info"]["public_key"])
-
-
-def _keyring_is_away(where: Path, begun: str) -> InvalidInput:
-    return InvalidInput(
-        f"the ledger in the database was begun by the holder of {begun}, and {where} does not "
-        "exist.",
-        hint="put the keyring back: without it nothing in the ledger can be read.",
-    )
-
-
-def open_ledger(settings: Settings, clock: Clock, path: Path | None = None) -> Ledger:
-    """The ledger of the settings, begun if there is none; or a copy of it at `path`."""
-    return Ledger.open(
-        path or settings.ledger,
-        keyring=open_keyring(settings),
-        clock=clock,
-        windows=WindowPlan(settings.window_days * DAY),
-        render=render,
-        mark=mark_of(settings) if path is None else None,
-        idle_seconds=settings.idle_transaction_seconds,
-    )
-
-
-def mark_of(settings: Settings) -> Path | None:
-    """The file that remembers how far the chain went: beside the keyring, where whoever can only
-    write the database does not get; None where the keyring is no file.
-    """
-    if settings.keyring.startswith(SOURCES):
-        return None
-    keyring = Path(settings.keyring)
-    return keyring.with_name(f"{keyring.name}.mark")
-
-
-@contextlib.contextmanager
-def ledger_or_snapshot(settings: Settings, clock: Clock) -> Iterator[tuple[Ledger, bool]]:
-    """(ledger, whether it is the ledger itself): while another process has it open, a snapshot;
-    where a SQLite ledger cannot be written (an auditor's read-only copy), a copy elsewhere.
-    """
-    read_only = is_read_only(settings)
-    if not read_only:
-        try:
-            with open_ledger(settings, clock) as ledger:
-                yield ledger, True
-                return
-        except LedgerLocked:
-            pass
-    with tempfile.TemporaryDirectory(prefix="evenhand-") as directory:
-        source = Path(settings.ledger).absolute()
-        copy = Path(directory) / "snapshot.sqlite"
-        if read_only:  # nobody writes to it, and SQLite could not open its log beside it
-            for end in ("", "-wal"):
-                with contextlib.suppress(FileNotFoundError):
-                    shutil.copyfile(f"{source}{end}", f"{copy}{end}")
-        else:  # SQLite's online copy through a connection that cannot write
-            with (
-                contextlib.closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as old,
-                contextlib.closing(sqlite3.connect(copy)) as new,
-            ):
-                old.backup(new)
-        with open_ledger(settings, clock, copy) as ledger:
-            yield ledger, False
-
-
-def is_read_only(settings: Settings) -> bool:
-    """Whether the ledger is a SQLite file that this user, or anybody, cannot write."""
-    if "://" in settings.ledger or not Path(settings.ledger).exists():
-        return False
-    effective = os.access in os.supports_effective_ids
-    place = Path(settings.ledger).absolute()
-    return not all(os.access(p, os.W_OK, effective_ids=effective) for p in (place, place.parent))
 
 
 def warn_without_witness(settings: Settings) -> None:
@@ -185,24 +42,16 @@ def warn_without_witness(settings: Settings) -> None:
     )
 
 
-def open_keys(ledger: Ledger) -> tuple[LedgerKeys, str | None]:
-    """The API keys, and the token with every scope that had to be made because there was none. Of
-    several replicas that start at once, one makes it.
-    """
-    keys = LedgerKeys(ledger)
-    return keys, keys.first(by="evenhand serve")
-
-
 def first_key(keys: LedgerKeys, settings: Settings) -> Path | None:
     """Where the first key, with every scope, was written, if there was none: a file beside the
     keyring that only its owner can read. A key is never printed, because a log is read by others.
     """
     if len(keys):
         return None
-    if settings.keyring.startswith(SOURCES):
+    if settings.keyring_file is None:
         LOG.warning("there is no API key yet: evenhand keys create")
         return None
-    path = Path(settings.keyring).with_name("first-key")
+    path = settings.keyring_file.with_name("first-key")
     beside = path.with_name(f".first-key.{os.getpid()}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # before the key is made
     with os.fdopen(handle, "w") as file:
@@ -242,11 +91,13 @@ def require_places(settings: Settings) -> None:
     """What the service writes lies in directories where it can: a SQLite ledger, and a keyring that
     is still to be made.
     """
-    wanted = [] if "://" in settings.ledger else ["ledger"]
-    if not settings.keyring.startswith(SOURCES) and not Path(settings.keyring).is_file():
-        wanted.append("keyring")
-    for name in wanted:
-        place = Path(getattr(settings, name)).absolute()
+    wanted = {"ledger": settings.ledger_file}
+    if settings.keyring_file is not None and not settings.keyring_file.is_file():
+        wanted["keyring"] = settings.keyring_file
+    for name, file in wanted.items():
+        if file is None:
+            continue
+        place = file.absolute()
         if place.is_dir() or not os.access(place.parent, os.W_OK | os.X_OK):
             raise InvalidInput(
                 f"{name} of [service] is {str(place)!r}; it should be a file in a directory where "
@@ -268,14 +119,14 @@ def check(settings: Settings) -> Iterator[str]:
         require_installed()
         yield "traces: OpenTelemetry is installed"
     require_places(settings)
-    begun = _begun_by(settings)
+    begun = begun_by(settings)
     keyring = None
-    if settings.keyring.startswith(SOURCES) or Path(settings.keyring).exists():
+    if settings.keyring_file is None or settings.keyring_file.exists():
         require_private_keyring(settings)
         keyring = Keyring.from_source(settings.keyring)
         yield f"keyring: {keyring.public_key}"
     elif begun is not None:
-        raise _keyring_is_away(Path(settings.keyring), begun)
+        raise keyring_is_away(settings.keyring_file, begun)
     else:
         yield "keyring: none yet; the first start makes one"
     if keyring is not None and begun not in (None, keyring.public_key):
@@ -284,11 +135,11 @@ def check(settings: Settings) -> Iterator[str]:
             f"is that of {keyring.public_key}.",
             hint="give the keyring that belongs to the ledger, or another database.",
         )
-    if "://" in settings.ledger:
+    if settings.ledger_file is None:
         state = "begins at the first start" if begun is None else "holds a ledger of this keyring"
         yield f"ledger: the database answers; it {state}"
     else:
-        exists = Path(settings.ledger).exists()
+        exists = settings.ledger_file.exists()
         yield f"ledger: {settings.ledger}{'' if exists else ' (the first start makes it)'}"
 
 

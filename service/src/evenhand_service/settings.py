@@ -503,8 +503,6 @@ class Settings:
         Where signed heads of the ledger go by themselves; `[[witness]]` in the file.
     witness_seconds : float
         After how many seconds the next head goes out.
-    witness_rows : int
-        After how many rows it goes out earlier.
     witness_required_seconds : float, optional
         Draw nothing when no witness has taken a head for so long; without it, nothing waits.
     proxy_header : str, optional
@@ -553,7 +551,6 @@ class Settings:
     idle_transaction_seconds: Positive = 10.0
     witnesses: Annotated[tuple[dict[str, Any], ...], Strict(False)] = ()
     witness_seconds: Positive = 60.0
-    witness_rows: Annotated[int, Field(ge=1)] = 10_000
     witness_required_seconds: Positive | None = None
     proxy_header: str | None = None
     proxy_addresses: Names = ()
@@ -601,6 +598,16 @@ class Settings:
             requirement = "the name of a host alone, without scheme, port or path"
             _require("[service]", "allowed_hosts", host, requirement, holds=plain)
         self._require_safe_proxy()
+
+    @property
+    def ledger_file(self) -> Path | None:
+        """The file of a SQLite ledger; None for one in PostgreSQL."""
+        return None if "://" in self.ledger else Path(self.ledger)
+
+    @property
+    def keyring_file(self) -> Path | None:
+        """The file of the keyring; None where a variable or a command gives it."""
+        return None if self.keyring.startswith(("env:", "command:")) else Path(self.keyring)
 
     def _require_safe_proxy(self) -> None:
         for address in self.proxy_addresses:
@@ -678,8 +685,9 @@ def load_settings(path: Path) -> Settings:
         if is_file and "://" not in value and not value.startswith(("env:", "command:")):
             service[name] = str(path.parent / value)
     for table in witnesses:
-        beside = {n: str(path.parent / table[n]) for n in ("path", "root") if n in table}
-        service["witnesses"] = [*service.get("witnesses", []), {**table, **beside}]
+        if "path" in table:
+            table["path"] = str(path.parent / table["path"])
+        service["witnesses"] = [*service.get("witnesses", []), table]
     products = [Product(**_product_settings(table, path.parent)) for table in tables]
     return Settings(products=tuple(products), **service)
 

@@ -18,7 +18,7 @@ from evenhand_service.decider import Decider
 from evenhand_service.keys import KeyGuard, LedgerKeys, PeopleOfProxy, RateLimiter, Sessions
 from evenhand_service.ledger import LeaseHeld, Ledger, StalePolicy
 from evenhand_service.ledger.outcome_status import KEEP_EVERY
-from evenhand_service.ledger.witness import HeadWitnesses, WitnessRules, witness_of
+from evenhand_service.ledger.witness import HeadWitnesses, witness_of
 from evenhand_service.monitoring import ROWS_AT_ONCE, Health, Metrics, RequestLog
 from evenhand_service.settings import Product, Settings
 from evenhand_service.threads import Threads
@@ -178,10 +178,12 @@ class Service:
         holder = f"{socket.gethostname()}:{os.getpid()}"
         products = self.decider.products.items()
         self.trainers = {name: Trainer(ledger, product, holder) for name, product in products}
-        rules = WitnessRules(
-            settings.witness_seconds, settings.witness_rows, settings.witness_required_seconds
+        self.witnesses = HeadWitnesses(
+            ledger,
+            [witness_of(table) for table in settings.witnesses],
+            every_seconds=settings.witness_seconds,
+            required_seconds=settings.witness_required_seconds,
         )
-        self.witnesses = HeadWitnesses(ledger, [witness_of(t) for t in settings.witnesses], rules)
         self.health.witness_lag = self.witnesses.lag
         self.counts = {name: ProductCounts(ledger, product) for name, product in products}
 

@@ -18,6 +18,10 @@ Found = TypeVar("Found")
 class Threads:
     """At most so many pieces of work at once and so many that wait, few of them of one caller.
 
+    anyio's limiter bounds the work that is done at once, and lets any number wait for it, all of
+    one caller too. So a count of who has asked stands before it: whoever would wait too long is
+    told so at once (429) instead of after a timeout, and nobody fills the queue alone.
+
     Work that has begun cannot be stopped: whoever goes away leaves it, and it counts until it is
     done.
 

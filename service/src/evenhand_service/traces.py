@@ -8,9 +8,9 @@ recorded, because its words could quote a request.
 """
 
 import contextlib
-from collections.abc import Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,65 +22,26 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 Fact = str | int | float | bool
+Note = Callable[..., None]
+"""Adds facts to the work that is under way: `note(refused=1)`."""
+NOTHING: AbstractContextManager[Note] = contextlib.nullcontext(lambda **_: None)
+"""Traces are off."""
 
 
-class Noted(Protocol):
-    """A piece of work that is under way; facts can be noted of it."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> Literal[False] | None: ...
-
-    def note(self, **facts: Fact) -> None:
-        """Add facts to it."""
-
-
-class _Nothing:
-    """Traces are off."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def note(self, **facts: Fact) -> None:
-        """Nobody reads them."""
-
-
-class _Recorded:
+@contextlib.contextmanager
+def _recorded(tracer: "Tracer", name: str, facts: dict[str, Fact]) -> Iterator[Note]:
     """A span of OpenTelemetry, current while the work is under way."""
-
-    def __init__(self, tracer: "Tracer", name: str, facts: dict[str, Fact]) -> None:
-        self._manager = tracer.start_as_current_span(
-            name,
-            attributes=_named(facts),
-            record_exception=False,  # its words could quote a request
-            set_status_on_exception=False,
-        )
-
-    def __enter__(self) -> Self:
-        self._span: Span = self._manager.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            _failed(self._span, kind.__name__)
-        self._manager.__exit__(kind, error, trace)
-
-    def note(self, **facts: Fact) -> None:
-        """Add facts to the span."""
-        self._span.set_attributes(_named(facts))
+    with tracer.start_as_current_span(
+        name,
+        attributes=_named(facts),
+        record_exception=False,  # its words could quote a request
+        set_status_on_exception=False,
+    ) as current:
+        try:
+            yield lambda **more: current.set_attributes(_named(more))
+        except BaseException as error:
+            _failed(current, type(error).__name__)
+            raise
 
 
 def _named(facts: dict[str, Fact]) -> dict[str, Fact]:
@@ -94,12 +55,13 @@ def _failed(span: "Span", why: str) -> None:
     span.set_status(Status(StatusCode.ERROR))
 
 
-NOTHING = _Nothing()
 _provider: "TracerProvider | None" = None
 _tracer: "Tracer | None" = None
 
 
-def span(part: Literal["decide", "observe", "train"], **facts: Fact) -> Noted:
+def span(
+    part: Literal["decide", "observe", "train"], **facts: Fact
+) -> AbstractContextManager[Note]:
     """A span for a part of the work, to be used in a `with` statement.
 
     Parameters
@@ -111,17 +73,17 @@ def span(part: Literal["decide", "observe", "train"], **facts: Fact) -> Noted:
 
     Returns
     -------
-    Noted
-        The span, or `NOTHING` where traces are off.
+    context manager
+        The span, or `NOTHING` where traces are off; it gives a function that adds facts.
 
     Examples
     --------
-    >>> with span("decide", applications=3) as one:
-    ...     one.note(refused=1)
+    >>> with span("decide", applications=3) as note:
+    ...     note(refused=1)
     """
     if _tracer is None:
         return NOTHING
-    return _Recorded(_tracer, f"evenhand.{part}", facts)
+    return _recorded(_tracer, f"evenhand.{part}", facts)
 
 
 def require_installed() -> None:

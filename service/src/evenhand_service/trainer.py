@@ -198,10 +198,10 @@ class Trainer:
             self.catch_up()
             if self._last is None:
                 return self._publish(lease)
-            with span("train", product=self.product.name) as training:
+            with span("train", product=self.product.name) as note:
                 published = self._step(lease, whole=True)
                 assert published is not None  # a whole step publishes
-                training.note(epoch=published.epoch)
+                note(epoch=published.epoch)
             return published
 
     def _look(self) -> PolicyRecord | None:

@@ -6,7 +6,9 @@ import hashlib
 import os
 from collections import Counter
 
-from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+import numpy as np
+
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.policies import Mixture
 from evenhand_service.ledger import Application, Keyring, Ledger, Terms, WindowPlan
 
@@ -72,3 +74,20 @@ def decided(ledger, policy, numbers, acceptance=0.5, **options):
     for answer in answers:
         assert not isinstance(answer, Exception), answer
     return answers
+
+
+def recomputed(ledger, product):
+    """Of how many decisions (acceptance as the row says it, as the policy that the row names says
+    it) agree bit for bit; asked one by one, without the people who were erased.
+    """
+    policies = {
+        record.id: policy_from_json(record.document, models=ledger.models(record.document))
+        for record in ledger.policies(product)
+    }
+    agree = 0
+    for row in ledger.history(product, usable_only=False):
+        if row.features is not None:
+            policy = policies[row.policy]
+            group = np.array([row.group], dtype=object) if policy.group_use == "decide" else None
+            agree += float(policy.acceptance([row.features], group)[0]) == row.acceptance
+    return agree

@@ -5,9 +5,17 @@ import sqlite3
 
 import pytest
 from service.tests.ledger.damage import DAMAGES, keep, looks_whole, missed
-from service.tests.ledger.helpers import PRODUCT, Clock, coin, decided, opened, published
+from service.tests.ledger.helpers import (
+    PRODUCT,
+    Clock,
+    coin,
+    decided,
+    opened,
+    published,
+    recomputed,
+)
 
-from evenhand_service.ledger import Damaged, NotFound, SignedHead, recompute, verify
+from evenhand_service.ledger import Damaged, NotFound, SignedHead, verify
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +108,10 @@ def test_acceptances_recompute_from_their_policies(ledger, policy):
     decided(ledger, policy, range(10))
     second = ledger.publish(PRODUCT, coin(0.25), epoch=2, parent=policy, checkpoint={}).id
     decided(ledger, second, range(10, 20), 0.25)
-    assert recompute(ledger, PRODUCT) == 20
+    assert (verify(ledger, deep=True).problems, recomputed(ledger, PRODUCT)) == ((), 20)
     decided(ledger, second, [20], 0.26)
-    with pytest.raises(Damaged):
-        recompute(ledger, PRODUCT)
+    (problem,) = verify(ledger, deep=True).problems
+    assert (problem.what, recomputed(ledger, PRODUCT)) == ("the acceptance is not the policy's", 20)
 
 
 def test_another_keyring_does_not_open_the_ledger(path):

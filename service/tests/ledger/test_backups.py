@@ -19,7 +19,6 @@ from evenhand_service.ledger import (
     Invalid,
     Terms,
     backup,
-    mark_restored,
     restore,
     verify,
 )
@@ -110,7 +109,7 @@ def test_postgresql_is_marked_after_its_own_restore(postgres_url, tmp_path):
     with opened(postgres_url) as ledger:
         policy = published(ledger)
         decided(ledger, policy, [1])
-        mark_restored(ledger, "operator")
+        ledger.mark_restored("operator")
         with pytest.raises(GapUnconfirmed):
             ledger.decide(person(2), Terms(policy, 0.5))
         ledger.confirm_gap("operator", "nothing is missing")

@@ -8,7 +8,8 @@ import pytest
 from service.tests.ledger.helpers import PRODUCT, coin, opened, published
 
 from evenhand.canonical import canonical_digest
-from evenhand_service.ledger import PROTOCOL_VERSION, Damaged, Refusal, StalePolicy, export, verify
+from evenhand.fairness.certificate import PROTOCOL_VERSION
+from evenhand_service.ledger import Damaged, Refusal, StalePolicy, export, verify
 from evenhand_service.ledger import standalone_verifier as verifier
 from evenhand_service.ledger.database import CHECKPOINTS
 

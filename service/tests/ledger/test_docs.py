@@ -17,7 +17,7 @@ def strange(text: str) -> list[str]:
 
 
 ELSEWHERE = {
-    *("witness_seconds", "witness_rows", "witness_required_seconds"),  # settings
+    *("witness_seconds", "witness_required_seconds"),  # settings
     *("basis_seal", "secure_delete", "autovacuum_naptime", "max_wal_size", "wal_keep_size"),
     *("group_late", "audit_weight"),  # fields of a row
 }

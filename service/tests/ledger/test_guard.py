@@ -121,7 +121,6 @@ def test_a_jump_is_refused_and_a_quiet_time_is_not():
     times["wall"] += 2  # small steps do not add up
     with pytest.raises(ClockJumped):
         clock.read(None)
-    assert clock.skew == pytest.approx(61)
     times["wall"] -= 3600
     clock.read(None)
     times["wall"] += 400 * DAY

@@ -12,13 +12,14 @@ from urllib.parse import quote
 
 import numpy as np
 from service.tests import attacks
+from service.tests.ledger.helpers import recomputed
 from service.tests.torture.identity import bank
 from service.tests.torture.run import TURN
 from service.tests.torture.serving import Process, application, folder
 from tests.without_clocks import until
 
-from evenhand_service.ledger import recompute, verify
-from evenhand_service.server import open_keyring
+from evenhand_service.ledger import verify
+from evenhand_service.opening import open_keyring
 from evenhand_service.settings import load_settings
 
 
@@ -127,7 +128,7 @@ def fuzz(quick):
         if found.status_code >= 400 and found.headers["content-type"] != "application/problem+json":
             bad.append((method, path))
     sound = verify(made.ledger, deep=True).ok
-    rows = recompute(made.ledger, "loan")
+    rows = recomputed(made.ledger, "loan")
     made.close()
     spread = ", ".join(f"{k}: {v:,}" for k, v in sorted(statuses.items()))
     chain = "sound" if sound else "BROKEN"

@@ -18,7 +18,7 @@ from evenhand_service.ledger.chain import link
 from evenhand_service.ledger.database import KINDS
 from evenhand_service.ledger.decision_draw import person_digest
 from evenhand_service.ledger.witness import read_entries
-from evenhand_service.server import open_keyring, open_ledger
+from evenhand_service.opening import open_keyring, open_ledger
 from evenhand_service.settings import load_settings
 
 DAY = 86400.0

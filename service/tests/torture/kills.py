@@ -14,7 +14,7 @@ from tests.without_clocks import PATIENCE
 
 from evenhand_service.ledger import verify
 from evenhand_service.ledger.decision_draw import key_digest
-from evenhand_service.server import open_keyring, open_ledger
+from evenhand_service.opening import open_keyring, open_ledger
 from evenhand_service.settings import load_settings
 
 CLIENTS = 16

@@ -16,7 +16,7 @@ from service.tests.torture.speed import processor
 from evenhand_service import load_settings
 from evenhand_service.ledger import Application, Terms, export, verify
 from evenhand_service.ledger import standalone_verifier as verifier
-from evenhand_service.server import open_ledger
+from evenhand_service.opening import open_ledger
 
 DAY, BATCH = 86400.0, 2000
 

@@ -20,6 +20,7 @@ from service.tests.bank import DAY, KEYRING, LOAN
 from service.tests.bank import application as asked
 from service.tests.ledger import conftest as postgres
 from service.tests.ledger.damage import DAMAGES, keep, missed
+from service.tests.ledger.helpers import recomputed
 from service.tests.simulated_run import closings, played_by_the_library, run_epochs
 from service.tests.torture.identity import bank
 from service.tests.torture.serving import ROOT, folder
@@ -30,7 +31,7 @@ from evenhand.hypotheses.thresholds import Threshold
 from evenhand.policies import Mixture
 from evenhand_service import Trainer
 from evenhand_service.decider import verified_mixture
-from evenhand_service.ledger import LeaseHeld, Ledger, PolicyRecord, WindowPlan, recompute, verify
+from evenhand_service.ledger import LeaseHeld, Ledger, PolicyRecord, WindowPlan, verify
 
 # swaps
 
@@ -94,7 +95,7 @@ def swaps_under_load(quick):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(ask, range(4)))
     thread.join()
-    checked = recompute(made.ledger, "loan")
+    checked = recomputed(made.ledger, "loan")
     made.close()
     figure = (
         f"{swaps} swaps under {total:,} requests, {len(used)} policies decided; "

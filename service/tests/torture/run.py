@@ -60,8 +60,9 @@ from evenhand_service.ledger import (
 )
 from evenhand_service.ledger.guard import HeadGuard
 from evenhand_service.ledger.standalone_verifier import uniform
+from evenhand_service.opening import mark_of, open_keyring
 from evenhand_service.request_guard import RequestGuard
-from evenhand_service.server import make_server, mark_of, open_keyring, open_keys, run
+from evenhand_service.server import make_server, run
 
 SECRET = bytes(32)
 TURN = "the trainer has had its turn"
@@ -437,7 +438,8 @@ def main(config, kind, log):
         render=render,
         idle_seconds=settings.idle_transaction_seconds,
     )
-    keys, fresh = open_keys(ledger)
+    keys = LedgerKeys(ledger)
+    fresh = keys.first(by="torture")
     if fresh is not None:
         (Path(config).parent / "token").write_text(fresh)
     app = create_app(ledger, settings, keys, train=kind == "verbose")

@@ -23,7 +23,7 @@ from tests.without_clocks import until
 
 from evenhand_service.ledger import verify
 from evenhand_service.ledger.decision_draw import person_digest
-from evenhand_service.server import open_keyring
+from evenhand_service.opening import open_keyring
 from evenhand_service.settings import load_settings
 
 # packs

@@ -17,7 +17,7 @@ from evenhand.errors import InvalidInput
 if TYPE_CHECKING:
     from evenhand_service import Product, Settings
     from evenhand_service.audit_pack import Period
-    from evenhand_service.ledger import Ledger
+    from evenhand_service.ledger import Keyring, Ledger
 
 
 def _settings(_: click.Context, __: click.Parameter, path: Path) -> "Settings":
@@ -103,7 +103,7 @@ def _ledger(
     which their rows were put back.
     """
     from evenhand_service.ledger import SystemClock
-    from evenhand_service.server import is_read_only, ledger_or_snapshot
+    from evenhand_service.opening import is_read_only, ledger_or_snapshot
 
     with ledger_or_snapshot(settings, SystemClock()) as (ledger, itself):
         if not itself:
@@ -122,7 +122,7 @@ def _ledger(
 
 def _writable(settings: "Settings") -> "Ledger":
     from evenhand_service.ledger import SystemClock
-    from evenhand_service.server import open_ledger
+    from evenhand_service.opening import open_ledger
 
     return open_ledger(settings, SystemClock())
 
@@ -167,7 +167,7 @@ def _chosen(
     "witnesses",
     metavar="PLACE",
     multiple=True,
-    help="A witness's file, directory or URL, besides those of the settings; may be repeated.",
+    help="A witness's file or URL, besides those of the settings; may be repeated.",
 )
 @archive_option
 @json_options
@@ -238,15 +238,12 @@ def verify_command(
 @archive_option
 def proof_command(settings: "Settings", key: str, out: Path, archives: tuple[Path, ...]) -> None:
     """A proof for one applicant that the decision with this KEY is in the ledger."""
-    import os
-
+    from evenhand_service.ledger.audit import write_for_owner
     from evenhand_service.ledger.merkle import proof_of_decision
 
     with _ledger(settings, archives) as (ledger, _):
         proof = proof_of_decision(ledger, key)
-    handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(json.dumps(proof, indent=1, sort_keys=True) + "\n")
+    write_for_owner(out, json.dumps(proof, indent=1, sort_keys=True) + "\n")
     click.echo(f"Proof: {out}\nCheck it: python verifier.py --proof {out}")
 
 
@@ -480,30 +477,31 @@ def rotate_root_command(settings: "Settings", by: str, note: str, only_add: bool
     stops unless it got the new root before: add it with --only-add, give the file to every replica,
     then rotate.
     """
-    import os
-
-    is_file = not settings.keyring.startswith(("env:", "command:"))
-    path = Path(settings.keyring)
-    made = path.with_name(path.name + ".new")
+    path = settings.keyring_file
     with _writable(settings) as ledger:
         keyring = ledger.keyring
         if keyring.active + 1 == keyring.roots:
-            if not is_file:
+            if path is None:
                 raise InvalidInput(
                     "the keyring holds no newer root, and it is no file to which one could be "
                     "added.",
                     hint='add one to the JSON that the source gives: {"root": "...", "newer": '
                     '["..."]}.',
                 )
-            keyring.with_new_root().save(made)
-            os.replace(made, path)
+            _replace_keyring(path, keyring.with_new_root())
             keyring.reread()
         if only_add:
             click.echo(f"A new root is in {path}: give it to every replica, then rotate.")
             return
         people = ledger.rotate_root(by, note)
         click.echo(f"Root {keyring.active} is active; {people:,} keys wrapped anew.")
-        if is_file:  # from now on this file lets no older root seal anything
-            keyring.save(made)
-            os.replace(made, path)
+        if path is not None:  # from now on this file lets no older root seal anything
+            _replace_keyring(path, keyring)
             click.echo(f"{path} says so too: keep a copy of it.")
+
+
+def _replace_keyring(path: Path, keyring: "Keyring") -> None:
+    """At once: who reads the file meanwhile reads the old one or the new one."""
+    made = path.with_name(path.name + ".new")
+    keyring.save(made)
+    made.replace(path)

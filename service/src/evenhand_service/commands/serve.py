@@ -129,14 +129,15 @@ def _serve(
     from evenhand_service import LedgerKeys, create_app, server
     from evenhand_service.keys import KEY_DAYS
     from evenhand_service.ledger import SystemClock
+    from evenhand_service.opening import open_ledger
     from evenhand_service.traces import tracing
 
-    with tracing(settings.traces), server.open_ledger(settings, SystemClock()) as ledger:
+    with tracing(settings.traces), open_ledger(settings, SystemClock()) as ledger:
         keys = LedgerKeys(ledger)
         written = server.first_key(keys, settings)
         running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
         _say_addresses(settings)
-        if "://" not in settings.ledger:
+        if settings.ledger_file is not None:
             click.echo(
                 "Ledger:    SQLite, one process. "
                 "For several replicas give the URL of a PostgreSQL database."
@@ -158,10 +159,11 @@ def _serve_demo(
 ) -> None:
     from evenhand_service import LedgerKeys, create_app, server
     from evenhand_service.demo import DemoPopulation, FastClock, say_status, status_line
+    from evenhand_service.opening import open_ledger
 
     (product,) = settings.products
     clock = FastClock()
-    with server.open_ledger(settings, clock) as ledger:
+    with open_ledger(settings, clock) as ledger:
         clock.go_on_from(ledger.head().at)
         keys = LedgerKeys(ledger)
         app = create_app(ledger, settings, keys)
@@ -226,7 +228,7 @@ def train(settings: "Settings", product: str | None, now: bool) -> None:
     """
     from evenhand_service import Trainer
     from evenhand_service.ledger import SystemClock
-    from evenhand_service.server import open_ledger
+    from evenhand_service.opening import open_ledger
     from evenhand_service.traces import tracing
 
     chosen = [one for one in settings.products if product in (None, one.name)]
@@ -260,8 +262,8 @@ def show_command(settings: "Settings") -> None:
     """Where the ledger is, and whether the role of the settings could change its chain."""
     from evenhand_service.ledger.postgres import could_change
 
-    if "://" not in settings.ledger:
-        click.echo(f"SQLite: {settings.ledger}; whoever can write the file can change it.")
+    if settings.ledger_file is not None:
+        click.echo(f"SQLite: {settings.ledger_file}; whoever can write the file can change it.")
         return
     role, changeable = could_change(settings.ledger)
     ability = "can append, not change"
@@ -277,7 +279,7 @@ def grant_command(settings: "Settings", role: str) -> None:
     """Let ROLE append to the ledger, and nothing else; the settings name the owner's URL."""
     from evenhand_service.ledger.postgres import grant
 
-    if "://" not in settings.ledger:
+    if settings.ledger_file is not None:
         raise InvalidInput(
             "a SQLite ledger has no roles.", hint="protect its directory; or use PostgreSQL."
         )
@@ -307,7 +309,7 @@ def keys() -> None:
 def _opened(settings: "Settings") -> Iterator["LedgerKeys"]:
     from evenhand_service import LedgerKeys
     from evenhand_service.ledger import LedgerLocked
-    from evenhand_service.server import open_ledger
+    from evenhand_service.opening import open_ledger
 
     try:
         ledger = open_ledger(settings, time.time)
@@ -411,16 +413,3 @@ def revoke(settings: "Settings", key_id: str, by: str | None) -> None:
         if not opened.revoke(key_id, _by(by)):
             raise NotFound(f"there is no key {key_id!r}.", hint="evenhand keys list.")
     click.echo(f"{key_id} is revoked.")
-
-
-@keys.command("first")
-@config_option
-@by_option
-def first(settings: "Settings", by: str | None) -> None:
-    """Make one key with every scope if there is none, and print it.
-
-    `evenhand serve` does this at its first start, into a file. If that key was lost, use `create`.
-    """
-    with _opened(settings) as opened:
-        made = opened.first(_by(by))
-    click.echo(made or "There are keys already; evenhand keys create makes more.")

@@ -2,17 +2,13 @@
 `service/docs/ledger.md`.
 """
 
-from evenhand.fairness.certificate import PROTOCOL_VERSION
 from evenhand_service.ledger.audit import (
-    Verification,
     backup,
     export,
-    mark_restored,
-    recompute,
     restore,
     verify,
 )
-from evenhand_service.ledger.chain import Basis, Head, SignedHead
+from evenhand_service.ledger.chain import Basis, SignedHead
 from evenhand_service.ledger.decision_draw import (
     Answer,
     Application,
@@ -21,15 +17,13 @@ from evenhand_service.ledger.decision_draw import (
     Gate,
     Mode,
     Terms,
-    Window,
     WindowPlan,
-    render_answer,
     require_name,
 )
-from evenhand_service.ledger.decision_list import DecisionPage, Wanted, list_decisions
+from evenhand_service.ledger.decision_list import Wanted, list_decisions
 from evenhand_service.ledger.guard import Clock, SystemClock
-from evenhand_service.ledger.history import Explained, LateGroup, Overruled, Row
-from evenhand_service.ledger.keyring import Keyring, verify_signature
+from evenhand_service.ledger.history import Row
+from evenhand_service.ledger.keyring import Keyring
 from evenhand_service.ledger.ledger import Ledger
 from evenhand_service.ledger.outcome_status import (
     Counts,
@@ -42,7 +36,7 @@ from evenhand_service.ledger.outcome_status import (
     Standing,
     Verdict,
 )
-from evenhand_service.ledger.publishing import Active, CertificateRow, Event, Lease, PolicyRecord
+from evenhand_service.ledger.publishing import CertificateRow, Event, Lease, PolicyRecord
 from evenhand_service.ledger.refusals import (
     Archived,
     ClockJumped,
@@ -66,8 +60,6 @@ from evenhand_service.ledger.refusals import (
 from evenhand_service.ledger.standalone_verifier import Problem
 
 __all__ = [
-    "PROTOCOL_VERSION",
-    "Active",
     "Answer",
     "Application",
     "Archived",
@@ -78,22 +70,18 @@ __all__ = [
     "Conflict",
     "Counts",
     "Damaged",
-    "DecisionPage",
     "DrawRequest",
     "Drawn",
     "Event",
-    "Explained",
     "Facts",
     "GapUnconfirmed",
     "Gate",
     "Gone",
     "GroupReport",
-    "Head",
     "Invalid",
     "KeyRevoked",
     "Keyring",
     "Label",
-    "LateGroup",
     "Lease",
     "LeaseHeld",
     "Ledger",
@@ -102,7 +90,6 @@ __all__ = [
     "Mode",
     "NotFound",
     "Override",
-    "Overruled",
     "PolicyRecord",
     "Problem",
     "Refusal",
@@ -119,18 +106,12 @@ __all__ = [
     "Terms",
     "TooEarly",
     "Verdict",
-    "Verification",
     "Wanted",
-    "Window",
     "WindowPlan",
     "backup",
     "export",
     "list_decisions",
-    "mark_restored",
-    "recompute",
-    "render_answer",
     "require_name",
     "restore",
     "verify",
-    "verify_signature",
 ]

@@ -30,11 +30,14 @@ from evenhand.canonical import canonical, number_literal
 from evenhand.contracts import Json
 from evenhand_service.ledger import standalone_verifier
 from evenhand_service.ledger.audit import (
+    Beside,
     LeftOut,
+    copy_sqlite,
     for_owner,
     require_sound,
     sync,
     verify,
+    write_for_owner,
 )
 from evenhand_service.ledger.chain import (
     LOOKUPS,
@@ -102,8 +105,7 @@ def archive(
     """
     _require_owner(ledger)
     require_sound(verify(ledger), "no archive is made of it")
-    with ledger.store.reader.connect() as connection:
-        earlier = read_archives(connection)
+    earlier = ledger.archives()
     first = max((one["last"] for one in earlier), default=0) + 1
     if upto < first:
         raise Invalid(f"the rows up to {upto} are in archives already.")
@@ -115,8 +117,9 @@ def archive(
         if not leaving.stubs:
             raise Invalid(f"rows {first} to {upto} are about nobody; there is nothing to archive.")
         head = ledger.sign_head(Head(upto, leaving.head.hex(), leaving.at))
-        _write(folder / HEAD, canonical(head.to_json()))
-        _write(folder / "verifier.py", Path(standalone_verifier.__file__).read_text("utf-8"))
+        write_for_owner(folder / HEAD, canonical(head.to_json()))
+        verifier = Path(standalone_verifier.__file__).read_text("utf-8")
+        write_for_owner(folder / "verifier.py", verifier)
         for written in (path, folder / HEAD, folder / "verifier.py", folder, folder.parent):
             sync(written)
         record = _verified(path, folder / HEAD, first, upto, leaving)
@@ -141,11 +144,6 @@ def _require_owner(ledger: Ledger) -> None:
         )
 
 
-def _write(path: Path, content: str) -> None:
-    with open(path, "w", encoding="utf-8", opener=for_owner) as file:
-        file.write(content)
-
-
 def _written(
     ledger: Ledger,
     path: Path,
@@ -167,8 +165,7 @@ def _written(
         ledger.require_chain(0, connection)
         file.write(canonical({"archives": records, "format": standalone_verifier.FORMAT}) + "\n")
         left_out = LeftOut(file)
-        personal = personal_rows(connection)
-        beside = next(personal, None)
+        personal = Beside(personal_rows(connection))
         for seq, kind, row in chain_rows(connection):
             if seq > upto:
                 break
@@ -182,9 +179,7 @@ def _written(
             body = row[-2]
             leaving.at = at
             sealed = ""
-            while beside is not None and beside[0] < seq:
-                beside = next(personal, None)
-            mine = beside if beside is not None and beside[0] == seq else None
+            mine = personal.take(seq)
             if mine is not None and mine[1] is not None:
                 sealed = f',"sealed":"{base64.b64encode(mine[1]).decode()}"'
             when = number_literal(at)
@@ -331,7 +326,7 @@ def whole(ledger: Ledger, folders: Sequence[Path]) -> Iterator[Ledger]:
         place = Path(directory) / "whole.sqlite"
         _copy(ledger, place)
         with closing(sqlite3.connect(place)) as connection:
-            archives = {one["file"]: one for one in _archives(ledger)}
+            archives = {one["file"]: one for one in ledger.archives()}
             for folder in folders:
                 path, record = _of_chain(folder, archives, connection)
                 _put_back(connection, path, record)
@@ -341,22 +336,12 @@ def whole(ledger: Ledger, folders: Sequence[Path]) -> Iterator[Ledger]:
             yield copy
 
 
-def _archives(ledger: Ledger) -> list[Json]:
-    with ledger.store.reader.connect() as connection:
-        return read_archives(connection)
-
-
 def _copy(ledger: Ledger, place: Path) -> None:
     """One state of the database, as SQLite, in a file that only its owner can read."""
-    os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     if ledger.store.path is not None:
-        source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
-        with (
-            closing(sqlite3.connect(source, uri=True)) as old,
-            closing(sqlite3.connect(place)) as new,
-        ):
-            old.backup(new)
+        copy_sqlite(ledger.store.path, place)
         return
+    os.close(for_owner(str(place), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     engine = create_engine(f"sqlite:///{place}")
     with (
         ledger.store.reader.connect() as reading,

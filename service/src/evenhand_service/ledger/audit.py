@@ -54,7 +54,6 @@ from evenhand_service.ledger.keyring import (
     open_row,
 )
 from evenhand_service.ledger.ledger import Ledger
-from evenhand_service.ledger.merkle import MerkleFrontier
 from evenhand_service.ledger.publishing import PolicyRecord
 from evenhand_service.ledger.refusals import Damaged, Invalid
 from evenhand_service.ledger.standalone_verifier import (
@@ -65,7 +64,7 @@ from evenhand_service.ledger.standalone_verifier import (
     Models,
     Problem,
     Windows,
-    check_root,
+    wrong_flags,
 )
 
 TOGETHER = 1000
@@ -173,6 +172,31 @@ def verify(
     return Verification(checks.rows, head, tuple(checks.problems))
 
 
+class Beside:
+    """What is sealed beside the rows of the chain, taken in step with a walk along it.
+
+    stray: what is done with one that stands beside no row of the walk.
+    """
+
+    def __init__(
+        self, personal: Iterator[Stored], stray: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._personal = personal
+        self._stray = stray
+        self._next = next(personal, None)
+
+    def take(self, seq: float) -> Stored | None:
+        """(row, sealed fields, wrapped key, whose) of one row; None if there is nothing."""
+        while self._next is not None and self._next[0] < seq:
+            self._stray(self._next[0])
+            self._next = next(self._personal, None)
+        if self._next is None or self._next[0] != seq:
+            return None
+        found = self._next
+        self._next = next(self._personal, None)
+        return found
+
+
 class _Checks:
     """The requirements of the chain, row by row: where the walk stands, and what it has seen."""
 
@@ -181,9 +205,8 @@ class _Checks:
     ) -> None:
         self.keyring = ledger.keyring
         self.archived = archived
-        self.personal = personal
+        self.beside = Beside(personal, self.stray)
         self.deep = _Recomputed(ledger, self.refuse) if deep else None
-        self.next_personal = next(personal, None)
         self.previous = GENESIS
         self.seq = 0
         self.at = float("-inf")
@@ -199,10 +222,14 @@ class _Checks:
     def refuse(self, seq: int, what: str) -> None:
         self.problems.append(Problem(seq, what))
 
+    def stray(self, seq: int) -> None:
+        self.refuse(seq, "a sealed field belongs to no row")
+
     def row(self, seq: int, kind: str, row: Stored) -> None:
         """A row of the chain: place, hash, columns, then the requirements of its kind."""
         self.rows += 1
         stored = bytes(row[-1])
+        beside = self.beside.take(seq)
         if seq != self.seq + 1:
             self.refuse(seq, f"row {self.seq + 1} was expected here")
         if seq <= self.archived.last or kind == "archived":
@@ -211,7 +238,7 @@ class _Checks:
         if kind == "archived":
             self.previous = stored
             self.seq = seq
-            self.left_out(seq, stored)
+            self.left_out(seq, stored, beside)
             return
         at = row[1]
         text = row[-2]
@@ -223,33 +250,32 @@ class _Checks:
         self.seq = seq
         self.at = at
         # most rows are decisions, and most of them are as they should be
-        personal = None if kind != "decision" or self.deep else self.next_personal
         if (
-            personal is not None
-            and personal[0] == seq
-            and personal[1] is not None
-            and text_agrees(text, row[2:-2], fingerprint(personal[1]))
+            kind == "decision"
+            and not self.deep
+            and beside is not None
+            and beside[1] is not None
+            and text_agrees(text, row[2:-2], fingerprint(beside[1]))
         ):
-            self.next_personal = next(self.personal, None)
             return
         body, end = _decode(text)
         if end != len(text):
             raise ValueError("there is more than one document.")
         if row[2:-2] != lookup_values(kind, body):
             self.refuse(seq, "its columns are not what its body says")
+        if "sealed" in body:
+            self.sealed(seq, body, beside)
+        elif beside is not None:
+            self.stray(seq)
         self.requirements(seq, kind, body)
 
-    def left_out(self, seq: int, digest: bytes) -> None:
+    def left_out(self, seq: int, digest: bytes, beside: Stored | None) -> None:
         """What is sealed beside a row that is in an archive: it is under its person's own key, and
         bound to the row.
         """
-        while self.next_personal is not None and self.next_personal[0] < seq:
-            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
-            self.next_personal = next(self.personal, None)
-        if self.next_personal is None or self.next_personal[0] != seq:
+        if beside is None:
             return
-        _, sealed, wrapped, lookup = self.next_personal
-        self.next_personal = next(self.personal, None)
+        _, sealed, wrapped, lookup = beside
         if sealed is None:
             self.emptied.add(seq)
         elif self.deep is not None:
@@ -261,9 +287,7 @@ class _Checks:
     def requirements(self, seq: int, kind: str, body: Json) -> None:
         """The requirements of the kinds that have some."""
         broken: Iterable[str] = ()
-        if "sealed" in body:
-            self.sealed(seq, body)
-        elif kind == "erasure":
+        if kind == "erasure":
             self.erased.update(body["rows"])
         elif kind == "policy":
             try:
@@ -285,16 +309,12 @@ class _Checks:
         for what in broken:
             self.refuse(seq, what)
 
-    def sealed(self, seq: int, body: Json) -> None:
+    def sealed(self, seq: int, body: Json, beside: Stored | None) -> None:
         """The sealed fields beside a row."""
-        while self.next_personal is not None and self.next_personal[0] < seq:
-            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
-            self.next_personal = next(self.personal, None)
-        if self.next_personal is None or self.next_personal[0] != seq:
+        if beside is None:
             self.refuse(seq, "its sealed fields are missing")
             return
-        _, sealed, wrapped, lookup = self.next_personal
-        self.next_personal = next(self.personal, None)
+        _, sealed, wrapped, lookup = beside
         if sealed is None:
             self.emptied.add(seq)
             if self.deep is not None and "u" in body:
@@ -329,8 +349,7 @@ class _Checks:
         for seq in sorted(self.emptied ^ self.erased):
             what = "its sealed fields are empty without an erasure, or the other way round"
             self.refuse(seq, what)
-        if self.next_personal is not None:
-            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
+        self.beside.take(math.inf)
         if not self.keyring.sealed_head(head.seq, bytes.fromhex(head.hash), seal):
             what = "the head was not written by the holder of the keyring"
             self.refuse(head.seq, f"{what}: the end was cut off or added")
@@ -350,35 +369,26 @@ class _Seen:
             restored = []  # an event was damaged: its hash differs, which the chain reports
         self._lost = [(event.at, int(event.info.get("head", 0))) for event in restored]
         self.heads: dict[int, str] = {}
-        self.roots: dict[int, bytes] = {}
         self.prefixes: dict[int, bytes] = {}
         self.differs = False
         self.good = 0
         key = ledger.keyring.public_key
         for entry in entries:
             try:
-                if "hash" in entry:
-                    head = SignedHead.from_json(entry)
-                    head.verify(key)
-                    if head.ledger != ledger.id:
-                        raise Damaged("it is a head of another ledger")
-                    known = self._known(head.head.at)
-                    if head.head.seq <= known:
-                        self.heads[head.head.seq] = head.head.hash
-                    hashes = base64.b64decode(entry.get("rows", ""))
-                    for i in range(len(hashes) // PREFIX):
-                        place = slice(i * PREFIX, (i + 1) * PREFIX)
-                        if entry["after"] + 1 + i <= known:
-                            self.prefixes[entry["after"] + 1 + i] = hashes[place]
-                if "root" in entry:
-                    root = entry["root"]
-                    if not check_root(root, key) or root["ledger"] != ledger.id:
-                        raise Damaged("its root is not signed by this ledger's key")
-                    if root["size"] <= self._known(float(entry.get("at", math.inf))):
-                        self.roots[root["size"]] = bytes.fromhex(root["root"])
+                head = SignedHead.from_json(entry)
+                head.verify(key)
+                if head.ledger != ledger.id:
+                    raise Damaged("it is a head of another ledger")
+                known = self._known(head.head.at)
+                if head.head.seq <= known:
+                    self.heads[head.head.seq] = head.head.hash
+                hashes = base64.b64decode(entry.get("rows", ""))
+                for i in range(len(hashes) // PREFIX):
+                    place = slice(i * PREFIX, (i + 1) * PREFIX)
+                    if entry["after"] + 1 + i <= known:
+                        self.prefixes[entry["after"] + 1 + i] = hashes[place]
             except (Damaged, ValueError, KeyError, TypeError) as error:
                 self.refuse(0, f"an entry of a witness is not this ledger's: {error}")
-        self.frontier = MerkleFrontier() if self.roots else None
 
     def _known(self, at: float) -> int:
         """The last row that must still be there of those that a witness saw at a time: each later
@@ -388,26 +398,22 @@ class _Seen:
 
     def row(self, seq: int, digest: bytes) -> None:
         """Nothing more is said after the first row that differs: all later ones do."""
-        if self.frontier is not None:
-            self.frontier.add(digest)
         if self.differs:
             return
         other = digest[:PREFIX] != self.prefixes.get(seq, digest[:PREFIX])
         bound = self.heads.get(seq, digest.hex()) != digest.hex()
-        if self.frontier is not None and seq in self.roots:
-            bound |= self.frontier.root() != self.roots[seq]
         if other:
             self.refuse(seq, "it is not the row that a witness saw: the ledger was rewritten here")
         elif bound:
             since = f"between rows {self.good + 1} and {seq}"
             self.refuse(seq, f"a witness saw another chain: it was rewritten {since}")
-        elif seq in self.heads or seq in self.roots:
+        elif seq in self.heads:
             self.good = seq
         self.differs = other or bound
 
     def end(self, last: int) -> None:
         """The chain may not end before what a witness saw."""
-        newest = max([*self.heads, *self.roots], default=0)
+        newest = max(self.heads, default=0)
         if newest > last:
             what = f"a witness saw row {newest}, and the chain ends here: it was rolled back"
             self.refuse(last, what)
@@ -426,21 +432,8 @@ class _Recomputed:
 
     def flags(self, seq: int, body: Json) -> None:
         """What follows from U and the probability alone."""
-        u = body["u"]
-        acceptance = body["acceptance"]
-        accept = body["accept"]
-        requirements = {
-            "the decision is not U < acceptance": accept == (u < acceptance),
-            "the audit flag is not U < audit_weight": body["audit"] == (u < body["audit_weight"]),
-            "the propensity is not that of the decision": body["propensity"]
-            == (acceptance if accept else 1.0 - acceptance),
-            "the flag for a first application is wrong": body["first"]
-            == (body["slot"] not in self._slots),
-        }
-        for what, holds in requirements.items():
-            if not holds:
-                self.refuse(seq, what)
-        self._slots.add(body["slot"])
+        for what in wrong_flags(body, self._slots):
+            self.refuse(seq, what)
 
     def draw(self, seq: int, body: Json, fields: Json) -> None:
         """U from the window's secret; the acceptance is asked for many people at once."""
@@ -494,62 +487,26 @@ class _Recomputed:
                 return
 
 
-def recompute(ledger: Ledger, product: str) -> int:
-    """Compute the acceptance of every decision again, bit for bit.
-
-    It is pi(x), pi being the policy that the row names.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        The ledger.
-    product : str
-        Whose decisions.
-
-    Returns
-    -------
-    int
-        How many were checked; those of erased people cannot be.
-
-    Raises
-    ------
-    Damaged
-        If a policy does not give the acceptance that a row says.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from evenhand_service.ledger import Keyring, Ledger
-    >>> with (
-    ...     tempfile.TemporaryDirectory() as folder,
-    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
-    ... ):
-    ...     recompute(ledger, "loan")
-    0
-    """
-    records = ledger.policies(product)
-    policies = {
-        record.id: policy_from_json(record.document, models=ledger.models(record.document))
-        for record in records
-    }
-    checked = 0
-    for row in ledger.history(product, usable_only=False):
-        if row.features is None:
-            continue
-        policy = policies[row.policy]
-        group = np.array([row.group], dtype=object) if policy.group_use == "decide" else None
-        if float(policy.acceptance([row.features], group)[0]) != row.acceptance:
-            raise Damaged(
-                f"decision {row.seq}: policy {row.policy} does not give "
-                f"the acceptance {row.acceptance}."
-            )
-        checked += 1
-    return checked
-
-
 def for_owner(path: str, flags: int) -> int:
     """An opener of new files that only their owner can read."""
     return os.open(path, flags, 0o600)
+
+
+def write_for_owner(path: Path, text: str) -> None:
+    """Write a new file that only its owner can read; FileExistsError if there is one."""
+    with open(path, "x", encoding="utf-8", newline="", opener=for_owner) as file:
+        file.write(text)
+
+
+def copy_sqlite(source: Path, target: Path) -> None:
+    """SQLite's own online copy: one state, although the writer goes on; for its owner alone."""
+    os.close(for_owner(str(target), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    with (
+        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as reading,
+        closing(sqlite3.connect(target)) as writing,
+    ):
+        reading.backup(writing)
+        writing.execute("PRAGMA journal_mode=DELETE").fetchall()  # the copy needs no log beside it
 
 
 def export(
@@ -614,8 +571,7 @@ def export(
         connection.begin(),
     ):
         file.write(canonical({"format": FORMAT}) + "\n")
-        personal = personal_rows(connection)
-        beside = next(personal, None)
+        personal = Beside(personal_rows(connection))
         left_out = LeftOut(file)
         for seq, kind, row in chain_rows(connection):
             if upto is not None and seq > upto:
@@ -629,9 +585,8 @@ def export(
             body = row[-2]
             digest = bytes(row[-1]).hex()
             proven = ""
-            while beside is not None and beside[0] < seq:
-                beside = next(personal, None)
-            if beside is not None and beside[0] == seq:
+            beside = personal.take(seq)
+            if beside is not None:
                 about = seq if kind == "decision" else json.loads(body).get("decision")
                 names = {*opened, "group"} if about in groups_of else set(opened)
                 try:
@@ -730,15 +685,8 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
         copy = target / postgres.DUMP
         postgres.dump(ledger.store.writer.url.render_as_string(hide_password=False), copy)
     else:
-        # SQLite's own online copy: one state, although the writer goes on. It needs no WAL.
         copy = target / DATABASE
-        source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
-        with (
-            closing(sqlite3.connect(source, uri=True)) as reading,
-            closing(sqlite3.connect(copy)) as writing,
-        ):
-            reading.backup(writing)
-            writing.execute("PRAGMA journal_mode=DELETE").fetchall()
+        copy_sqlite(ledger.store.path, copy)
     written = [copy]
     if found.ok:
         (target / ANCHOR).write_text(canonical(ledger.sign_head(found.head).to_json()))
@@ -818,7 +766,7 @@ def restore(
         shutil.copyfile(source / DATABASE, target)
         sync(target)
     with Ledger.open(where, keyring=keyring, clock=clock) as ledger:
-        mark_restored(ledger, by)
+        ledger.mark_restored(by)
         verification = verify(ledger, anchor)
     if not verification.ok:
         if target is not None:
@@ -828,31 +776,6 @@ def restore(
             f"the backup does not verify: row {first.seq}: {first.what}.",
             hint="use another backup.",
         )
-
-
-def mark_restored(ledger: Ledger, by: str) -> None:
-    """Draw nothing from now on until `Ledger.confirm_gap`; call it after PostgreSQL's pg_restore.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        A ledger that was restored from a backup.
-    by : str
-        Who restored it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from evenhand_service.ledger import Keyring, Ledger
-    >>> with (
-    ...     tempfile.TemporaryDirectory() as folder,
-    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
-    ... ):
-    ...     mark_restored(ledger, by="Ada")
-    ...     ledger.events()[-1].action
-    'restored'
-    """
-    ledger.mark_restored(by)
 
 
 def sync(path: Path) -> None:

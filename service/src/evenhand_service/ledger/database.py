@@ -220,17 +220,6 @@ ENDED_SESSIONS = Table(
     Column("expires", Double, nullable=False),
 )
 """Sessions of the dashboard whose owner has logged out before they expired."""
-TREE = Table(
-    "tree",
-    METADATA,
-    Column("height", Integer, primary_key=True),
-    Column("place", _Seq, primary_key=True, autoincrement=False),
-    Column("hash", LargeBinary(32), nullable=False),
-    Column("seal", LargeBinary(32), nullable=False),
-)
-"""Nodes of the Merkle tree over the rows: every complete subtree of 256, 256^2 ... rows. They
-follow from the chain; the seal says that a holder of the keyring computed them.
-"""
 SUMMARIES = Table(
     "summaries",
     METADATA,

@@ -143,11 +143,6 @@ class SystemClock:
         """
         self._outside = outside - self._elapsed()
 
-    @property
-    def skew(self) -> float:
-        """Seconds by which this machine's clock differs from the one that dates the ledger."""
-        return self._wall() - self()
-
     def restart(self) -> None:
         """Believe the clock as it stands now; an operator has looked at it."""
         self.offset = None

@@ -2,6 +2,7 @@
 here writes.
 """
 
+import itertools
 import json
 import math
 from abc import abstractmethod
@@ -80,8 +81,7 @@ _OF_PRODUCT = (
     DECISIONS.c.seq > bindparam("after"),
     DECISIONS.c.seq <= bindparam("upto"),
 )
-_PAGE = STORED_DECISIONS.where(*_OF_PRODUCT, DECISIONS.c.at < bindparam("before"))
-_PAGE = _PAGE.order_by(DECISIONS.c.seq).limit(PAGE)
+_PAGE = STORED_DECISIONS.where(*_OF_PRODUCT).order_by(DECISIONS.c.seq).limit(PAGE)
 _REPORTS = (
     select(*OUTCOMES.c["decision", "at", "report", "value", "body"], *SEALED)
     .outerjoin(PERSONAL, PERSONAL.c.seq == OUTCOMES.c.seq)
@@ -256,8 +256,6 @@ class Explained:
         What the policy looked at.
     group : str, int, float, bool or None
         The group of the person, as it is known now.
-    prices : (float, float) or None
-        What a wrong acceptance and a wrong rejection of this person cost.
     standing : Standing
         What is known of the outcome.
 
@@ -265,14 +263,13 @@ class Explained:
     --------
     >>> drawn = Drawn(7, 0.0, "k1", "p1", "loan", "w0", 0.1, 0.25, True, "policy", 1,
     ...               0.0, False, True, "live")
-    >>> Explained(drawn, (0.5,), "a", None, Standing("pending")).standing.status
+    >>> Explained(drawn, (0.5,), "a", Standing("pending")).standing.status
     'pending'
     """
 
     drawn: Drawn
     features: tuple[float, ...]
     group: Scalar | None
-    prices: tuple[float, float] | None
     standing: Standing
 
 
@@ -361,9 +358,9 @@ class LedgerReader:
             drawn, opened = self._stored(connection, key)
             reports = _Reports(connection, self.keyring, drawn.seq, drawn.seq, FOREVER)
         group, _ = reports.group(drawn.seq, opened.fields["group"])
-        features, prices = _numbers(opened)
+        features, _ = _numbers(opened)
         standing = reports.facts(drawn.seq, drawn.accept).standing
-        return Explained(drawn, features, group, prices, standing)
+        return Explained(drawn, features, group, standing)
 
     def history(
         self,
@@ -371,7 +368,6 @@ class LedgerReader:
         *,
         after: int = 0,
         upto: int | None = None,
-        decided_before: float = math.inf,
         usable_only: bool = True,
         maturity: float | None = None,
     ) -> Iterator[Row]:
@@ -387,8 +383,6 @@ class LedgerReader:
             Only rows after this one.
         upto : int, optional
             Only rows up to this one, and only the reports in them; without it, the last row of now.
-        decided_before : float
-            Only decisions before this time, in seconds.
         usable_only : bool
             Only first live applications; see `Drawn.usable`. That is known before the draw.
         maturity : float, optional
@@ -401,7 +395,7 @@ class LedgerReader:
             The decisions.
         """
         last = self.head().seq if upto is None else upto
-        where = {"product": product, "upto": last, "before": decided_before}
+        where = {"product": product, "upto": last}
 
         def pages(after: int) -> Iterator[Row]:
             while True:
@@ -660,9 +654,8 @@ class LedgerReader:
         o = OUTCOMES.c
         reported = select(o.decision).where(o.report == report, o.seq > after, o.seq <= upto)
         statement = _PAGE.limit(None).where(DECISIONS.c.seq.in_(reported))
-        where = {"product": product, "before": math.inf}
+        between = {"product": product, "after": 0, "upto": decided}
         with self.store.reader.connect() as connection:
-            between = {**where, "after": 0, "upto": decided}
             for row in connection.execute(statement, between).all():
                 stored = StoredDecision._make(row)
                 body = json.loads(stored.body)
@@ -688,19 +681,16 @@ class LedgerReader:
             The number of the row; `after` if there is none.
         """
         erasures = select(ERASURES.c.seq, ERASURES.c.body).where(ERASURES.c.seq > after)
-        mine = DECISIONS.c.product == product
         with self.store.reader.connect() as connection:
             for erasure in connection.execute(erasures.order_by(ERASURES.c.seq.desc())).all():
                 rows = json.loads(erasure.body)["rows"]
-                for start in range(0, len(rows), PAGE):  # somebody may have a great many
-                    listed = DECISIONS.c.seq.in_(rows[start : start + PAGE])
-                    erased = select(DECISIONS.c.seq).where(listed, mine).limit(1)
-                    if connection.execute(erased).first() is not None:
-                        return int(erasure.seq)
-                    listed = ARCHIVED.c.seq.in_(rows[start : start + PAGE])
-                    theirs = ARCHIVED.c.product == product
-                    erased = select(ARCHIVED.c.seq).where(listed, theirs).limit(1)
-                    if connection.execute(erased).first() is not None:
+                # somebody may have a great many
+                for start, table in itertools.product(
+                    range(0, len(rows), PAGE), (DECISIONS, ARCHIVED)
+                ):
+                    listed = table.c.seq.in_(rows[start : start + PAGE])
+                    erased = select(table.c.seq).where(listed, table.c.product == product)
+                    if connection.execute(erased.limit(1)).first() is not None:
                         return int(erasure.seq)
         return after
 
@@ -921,6 +911,22 @@ class LedgerReader:
             CertificateRow(row.seq, row.at, row.epoch, json.loads(row.body)["certificate"])
             for row in self._read(mine.order_by(c.seq))
         ]
+
+    def certificate_of(self, policy: PolicyRecord) -> CertificateRow | None:
+        """Read the newest certificate of the epoch of a policy.
+
+        Parameters
+        ----------
+        policy : PolicyRecord
+            A policy.
+
+        Returns
+        -------
+        CertificateRow or None
+            None for a constant, which has no epoch of its own.
+        """
+        issued = reversed(self.certificates(policy.product))
+        return next((row for row in issued if row.epoch == policy.epoch), None)
 
     def events(self, product: str | None = None) -> list[Event]:
         """Read what operators, trainers and the ledger did.

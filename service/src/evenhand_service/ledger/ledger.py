@@ -39,7 +39,6 @@ from evenhand_service.ledger.database import (
     IDLE_SECONDS,
     PEOPLE,
     SUMMARIES,
-    TREE,
     Store,
     migrate,
     open_store,
@@ -1027,26 +1026,6 @@ class Ledger(LedgerReader):
             Gives why nothing may be drawn, or None. What is stored is answered all the same.
         """
         self._drawer.refusal = refusal
-
-    def keep_nodes(self, nodes: Sequence[tuple[int, int, bytes, bytes]]) -> None:
-        """Keep inner nodes of the Merkle tree; see `evenhand_service.ledger.merkle`.
-
-        Parameters
-        ----------
-        nodes : sequence of (int, int, bytes, bytes)
-            Height, place, hash and seal of each; those that are kept already stay as they are.
-        """
-
-        def keep(transaction: Transaction) -> None:
-            c = TREE.c
-            first = min(place for _, place, _, _ in nodes)
-            there = transaction.rows(select(c.height, c.place).where(c.place >= first))
-            known = {(row.height, row.place) for row in there}
-            for node in nodes:
-                if node[:2] not in known:
-                    transaction.pending[TREE].append(node)
-
-        self._write(keep)
 
     def confirm_clock(self, by: str, note: str) -> None:
         """Believe the clock as it stands: an operator has looked at it after a `ClockJumped`.

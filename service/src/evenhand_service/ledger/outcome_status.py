@@ -667,17 +667,15 @@ class RunningCounts:
             # who had been erased when the archive was made is in its counts
             last = max((one["last"] for one in self._archives if one["seq"] < erasure), default=0)
             listed = [seq for seq in json.loads(body)["rows"] if seq <= last]
-            for start in range(0, len(listed), 500):
-                mine = select(func.count()).where(
-                    ARCHIVED.c.seq.in_(listed[start : start + 500]),
-                    ARCHIVED.c.product == self.product,
-                )
-                number += int(connection.execute(mine).scalar_one())
+            number += self._number_among(connection, ARCHIVED, listed)
+        return number + self._number_among(connection, DECISIONS, rows)
+
+    def _number_among(self, connection: Connection, table: Table, rows: list[int]) -> int:
+        """How many of the rows are decisions of the product in this table."""
+        number = 0
         for start in range(0, len(rows), 500):
-            mine = select(func.count()).where(
-                DECISIONS.c.seq.in_(rows[start : start + 500]),
-                DECISIONS.c.product == self.product,
-            )
+            listed = table.c.seq.in_(rows[start : start + 500])
+            mine = select(func.count()).where(listed, table.c.product == self.product)
             number += int(connection.execute(mine).scalar_one())
         return number
 

@@ -116,7 +116,7 @@ def append_only_rights(role: str) -> list[str]:
         f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {name}",
         f"GRANT USAGE ON SCHEMA public TO {name}",
         f"GRANT SELECT ON {every} TO {name}",
-        f"GRANT INSERT ON {chain}, people, personal, leases, {ENDED_SESSIONS.name}, tree TO {name}",
+        f"GRANT INSERT ON {chain}, people, personal, leases, {ENDED_SESSIONS.name} TO {name}",
         f"GRANT UPDATE ON head, leases TO {name}",
         f"GRANT INSERT, UPDATE, DELETE ON {SUMMARIES.name} TO {name}",  # it follows from the chain
         f"GRANT UPDATE (key) ON people TO {name}",

@@ -465,33 +465,40 @@ def check_decision(row: dict[str, Any], state: State, findings: Findings) -> Non
     """What a decision says of itself, its place in the chain, and the fields that are opened."""
     seq = row["seq"]
     body = row["body"]
-    u = body["u"]
-    acceptance = body["acceptance"]
-    accept = body["accept"]
-    propensity = acceptance if accept else 1.0 - acceptance
-    requirements = {
-        "its key was decided before": body["key"] not in state.keys,
-        "its policy had not been published": body["policy"] in state.policies,
-        "the decision is not U < acceptance": accept == (u < acceptance),
-        "the audit flag is not U < audit_weight": body["audit"] == (u < body["audit_weight"]),
-        "the propensity is not that of the decision": body["propensity"] == propensity,
-        "the flag for a first application is wrong": body["first"]
-        == (body["slot"] not in state.slots),
-    }
-    for what, holds in requirements.items():
-        if not holds:
-            findings.refuse(seq, what)
+    if body["key"] in state.keys:
+        findings.refuse(seq, "its key was decided before")
+    if body["policy"] not in state.policies:
+        findings.refuse(seq, "its policy had not been published")
+    for what in wrong_flags(body, state.slots):
+        findings.refuse(seq, what)
     findings.decisions += 1
     state.keys.add(body["key"])
-    state.slots.add(body["slot"])
     if body["first"]:
-        findings.draws.append(u)
+        findings.draws.append(body["u"])
     check_opened(row, findings)
     window = state.windows.get(body["window"])
     if window is None:
         findings.refuse(seq, "no secret had been committed to for its window")
     elif not window["starts"] <= row["at"] < window["ends"]:
         findings.refuse(seq, "it lies outside its window")
+
+
+def wrong_flags(body: dict[str, Any], slots: set[str]) -> Iterator[str]:
+    """What is wrong with what follows from U, the probabilities, and the slots seen so far; the
+    slot of this decision is one of them from now on.
+    """
+    u = body["u"]
+    accept = body["accept"]
+    acceptance = body["acceptance"]
+    if accept != (u < acceptance):
+        yield "the decision is not U < acceptance"
+    if body["audit"] != (u < body["audit_weight"]):
+        yield "the audit flag is not U < audit_weight"
+    if body["propensity"] != (acceptance if accept else 1.0 - acceptance):
+        yield "the propensity is not that of the decision"
+    if body["first"] != (body["slot"] not in slots):
+        yield "the flag for a first application is wrong"
+    slots.add(body["slot"])
 
 
 def check_opened(row: dict[str, Any], findings: Findings) -> None:

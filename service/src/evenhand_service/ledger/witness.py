@@ -1,8 +1,7 @@
 """Witnesses: places that the operator cannot rewrite, to which signed heads of the chain go by
 themselves.
 
-    entry = signed head (seq, hash) | first bytes of the hash of each row since the last entry |
-            signed root of the Merkle tree
+    entry = signed head (seq, hash) | first bytes of the hash of each row since the last entry
 
 A file or an HTTPS endpoint keeps entries. A witness that is away holds nothing up, unless
 `required_seconds` is set. `verify(..., witnessed=...)` compares.
@@ -31,7 +30,6 @@ from evenhand.contracts import Json
 from evenhand_service.ledger.chain import row_hashes
 from evenhand_service.ledger.guard import LOG, SystemClock
 from evenhand_service.ledger.ledger import Ledger
-from evenhand_service.ledger.merkle import MerkleTree
 from evenhand_service.ledger.postgres import without_secrets
 from evenhand_service.ledger.refusals import Invalid, LedgerUnavailable, Refusal
 from evenhand_service.ledger.standalone_verifier import PREFIX
@@ -134,32 +132,27 @@ class WitnessStanding:
     error: str | None = None
 
 
-@dataclass(frozen=True)
-class WitnessRules:
-    """When entries go out: every so many seconds, or rows; and after how many seconds without any
-    witness nothing is drawn any more (None: never).
-    """
-
-    every_seconds: float = 60.0
-    every_rows: int = 10_000
-    required_seconds: float | None = None
-
-
 class HeadWitnesses:
-    """Sends entries to every witness from a thread of its own."""
+    """Sends entries to every witness from a thread of its own.
+
+    every_seconds: how often. required_seconds: after how many seconds without any witness nothing
+    is drawn any more; None: never.
+    """
 
     def __init__(
         self,
         ledger: Ledger,
         witnesses: Sequence[Witness],
-        rules: WitnessRules | None = None,
+        *,
+        every_seconds: float = 60.0,
+        required_seconds: float | None = None,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ledger = ledger
         self.witnesses = list(witnesses)
-        self.rules = rules or WitnessRules()
+        self._every_seconds = every_seconds
+        self._required_seconds = required_seconds
         self._elapsed = elapsed
-        self._tree = MerkleTree(ledger)
         began = elapsed()
         self.standings = {witness.name: WitnessStanding(at=began) for witness in witnesses}
         if len(self.standings) < len(self.witnesses):
@@ -179,17 +172,16 @@ class HeadWitnesses:
             if path is None or not path.exists():
                 continue
             try:
-                heads = [e for e in read_entries(str(path)) if "at" in e and "seq" in e]
+                newest = read_entries(str(path))[-1]
             except Invalid as error:
                 standing = self.standings[witness.name]
                 standing.failures = standing.failures + 1
                 standing.error = str(error)
                 LOG.error("witness %s is not compared with the chain: %s", witness.name, error)
                 continue
-            if heads:
-                self._compare(witness.name, heads[-1])
+            self._compare(witness.name, newest)
         self._thread.start()
-        if self.rules.required_seconds is not None:
+        if self._required_seconds is not None:
             self.ledger.draw_only_if(self.refusal)
 
     def _compare(self, name: str, newest: Json) -> None:
@@ -229,7 +221,7 @@ class HeadWitnesses:
 
     def refusal(self) -> Refusal | None:
         """Why nothing may be drawn: no witness has taken an entry for too long."""
-        limit = self.rules.required_seconds
+        limit = self._required_seconds
         newest = max((standing.at for standing in self.standings.values()), default=0.0)
         if limit is None or self._elapsed() - newest <= limit:
             return None
@@ -242,11 +234,10 @@ class HeadWitnesses:
         """Send an entry to every witness now; those who fail are logged and tried next time."""
         if not self.witnesses:
             return
-        self._tree.extend()
         for witness in self.witnesses:
             standing = self.standings[witness.name]
             try:
-                entry = entry_of(self.ledger, self._tree, standing.seq)
+                entry = entry_of(self.ledger, standing.seq)
                 if entry["seq"] > standing.seq or standing.failures:
                     outside = witness.publish(entry)
                     if outside is not None and isinstance(self.ledger.clock, SystemClock):
@@ -261,19 +252,16 @@ class HeadWitnesses:
                 LOG.error("witness %s has not taken the head: %s", witness.name, standing.error)
 
     def _run(self) -> None:
-        sent = self._elapsed() - self.rules.every_seconds
-        while not self._stop.wait(min(1.0, self.rules.every_seconds)):
+        wait = min(1.0, self._every_seconds)  # the first head goes out soon
+        while not self._stop.wait(wait):
+            wait = self._every_seconds
             try:
-                rows = self.ledger.head().seq - max(s.seq for s in self.standings.values())
-                due = self._elapsed() - sent >= self.rules.every_seconds
-                if due or rows >= self.rules.every_rows:
-                    sent = self._elapsed()
-                    self.publish()
+                self.publish()
             except Exception as error:  # noqa: BLE001 - the database may be away for a while
                 LOG.error("witnesses: %s: %s", type(error).__name__, error)
 
 
-def entry_of(ledger: Ledger, tree: MerkleTree, after: int) -> Json:
+def entry_of(ledger: Ledger, after: int) -> Json:
     """What a witness that has seen row `after` is sent now; Tampered unless the keyring has sealed
     the head, and the rows since lead to it.
     """
@@ -288,40 +276,21 @@ def entry_of(ledger: Ledger, tree: MerkleTree, after: int) -> Json:
         **signed.to_json(),
         "after": first,
         "rows": base64.b64encode(prefixes).decode(),
-        "root": tree.signed_root(last),
     }
 
 
 def read_entries(place: str) -> list[Json]:
-    """The entries of a witness, lines of JSON: a file, a directory of files, or a URL. A line that
-    cannot be read (a full disk or a power cut tore it, and an
-    append-only file keeps it) is left out, with a warning that names it; Invalid if none can be.
+    """The entries of a witness, lines of JSON: a file, or a URL. A line that cannot be read (a full
+    disk or a power cut tore it, and an append-only file keeps it) is left out, with a warning that
+    names it; Invalid if none can be.
     """
-    texts: dict[str, str] = {}
     shown = without_secrets(place)
+    hint = "give the file or the address of a witness."
     try:
-        if "://" in place:
-            texts[shown] = fetched(place)[0].decode(errors="replace")
-        else:
-            path = Path(place)
-            for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-                texts[str(file)] = file.read_text(encoding="utf-8", errors="replace")
+        content = fetched(place)[0] if "://" in place else Path(place).read_bytes()
     except (OSError, http.client.HTTPException) as error:
-        raise Invalid(
-            f"{shown} cannot be read: {error}.",
-            hint="give the file, the directory or the address of a witness.",
-        ) from error
-    entries = [entry for name, text in texts.items() for entry in _entries_in(name, text)]
-    if not entries:
-        raise Invalid(
-            f"{shown} holds no entry of a witness.",
-            hint="give the file, the directory or the address of a witness.",
-        )
-    return entries
-
-
-def _entries_in(name: str, text: str) -> list[Json]:
-    """The entries of one file."""
+        raise Invalid(f"{shown} cannot be read: {error}.", hint=hint) from error
+    text = content.decode(errors="replace")
     found = {}
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -330,7 +299,8 @@ def _entries_in(name: str, text: str) -> list[Json]:
             except (ValueError, RecursionError):
                 entry = None
             entry = entry if isinstance(entry, dict) else {}
-            known = isinstance(entry.get("seq"), int) and isinstance(entry.get("hash"), str)
+            kinds = {"seq": int, "hash": str, "at": int | float}
+            known = all(isinstance(entry.get(name), kind) for name, kind in kinds.items())
             found[number] = entry if known else None
     torn = [number for number, entry in found.items() if entry is None]
     if torn:
@@ -338,9 +308,12 @@ def _entries_in(name: str, text: str) -> list[Json]:
         LOG.warning(
             "%s: %d of %d lines cannot be read and are left out (line %s): a write was cut "
             "short, or something else was written there",
-            *(name, len(torn), len(found), named),
+            *(shown, len(torn), len(found), named),
         )
-    return [entry for entry in found.values() if entry is not None]
+    entries = [entry for entry in found.values() if entry is not None]
+    if not entries:
+        raise Invalid(f"{shown} holds no entry of a witness.", hint=hint)
+    return entries
 
 
 def witness_of(table: Mapping[str, Any]) -> Witness:
