@@ -14,7 +14,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sqlalchemy import bindparam, select, update
@@ -361,8 +361,7 @@ DrawRequest = tuple[Application, Terms]
 """What is drawn for: an application, and its terms."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(NamedTuple):
     """One decision as it stands in the ledger.
 
     Parameters
@@ -697,7 +696,7 @@ class StoredDecision(NamedTuple):
                 hint="a new application needs a new key.",
             )
         stored = body | opened.fields["who"] | {"seq": self.seq, "at": self.at}
-        return Drawn(**{field.name: stored[field.name] for field in fields(Drawn)}), opened
+        return Drawn(**{name: stored[name] for name in Drawn._fields}), opened
 
 
 def key_digest(keyring: Keyring, key: str) -> str:
@@ -990,22 +989,22 @@ class Drawer:
         window = group.window
         a, terms, key, lookup, slot = wanted
         u = shared.uniform(window.secret, a.person)
-        drawn = Drawn(
-            seq=transaction.seq + 1,
-            at=transaction.now,
-            key=a.key,
-            person=a.person,
-            product=a.product,
-            window=window.name,
-            u=u,
-            acceptance=terms.acceptance,
-            accept=u < terms.acceptance,
-            policy=terms.policy,
-            epoch=terms.epoch,
-            audit_weight=terms.audit_weight,
-            audit=u < terms.audit_weight,
-            first=slot not in group.slots,
-            mode=terms.mode,
+        drawn = Drawn(  # in the order of its fields: by name it takes four times as long
+            transaction.seq + 1,
+            transaction.now,
+            a.key,
+            a.person,
+            a.product,
+            window.name,
+            u,
+            terms.acceptance,
+            u < terms.acceptance,
+            terms.policy,
+            terms.epoch,
+            terms.audit_weight,
+            u < terms.audit_weight,
+            slot not in group.slots,
+            terms.mode,
         )
         body = self.render(drawn)
         person, secret, wrapped = self._person(group, lookup)
