@@ -640,20 +640,14 @@ STORED_DECISIONS = (
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
 )
 DECISIONS_BY_KEY = STORED_DECISIONS.where(DECISIONS.c.key.in_(bindparam("among", expanding=True)))
-ARCHIVED_BY_KEY = select(ARCHIVED.c["key"], ARCHIVED.c.seq).where(
-    ARCHIVED.c["key"].in_(bindparam("among", expanding=True))
-)
+ARCHIVED_KEYS = select(ARCHIVED.c["key"], ARCHIVED.c.seq)
+ARCHIVED_BY_KEY = ARCHIVED_KEYS.where(ARCHIVED.c["key"].in_(bindparam("among", expanding=True)))
 _ARCHIVES = select(EVENTS.c.seq).where(EVENTS.c.action == ARCHIVED_EVENT).limit(1)
-_PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key).where(
-    PEOPLE.c.lookup.in_(bindparam("among", expanding=True))
-)
-_SLOTS = (
+_PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key)
+_SLOTS_AFTER = (
     select(DECISIONS.c.slot)
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
-    .where(
-        PERSONAL.c.person.in_(bindparam("among", expanding=True)),
-        PERSONAL.c.seq > bindparam("after", 0, PERSONAL.c.seq.type),
-    )
+    .where(PERSONAL.c.seq > bindparam("after", 0, PERSONAL.c.seq.type))
 )
 
 
@@ -870,14 +864,17 @@ class Drawer:
             for a, terms in asked
         ]
         # two questions for the whole group, and a third about those who have been here before
-        known = transaction.rows_among(DECISIONS_BY_KEY, list({one.key for one in wanted}))
-        people = transaction.rows_among(_PEOPLE, list({one.person for one in wanted}))
-        slots = transaction.rows_among(_SLOTS, [number for _, number, _ in people], window.seq)
+        keys = {one.key for one in wanted}
+        known = transaction.rows_among(STORED_DECISIONS, DECISIONS.c.key, list(keys))
+        lookups = {one.person for one in wanted}
+        people = transaction.rows_among(_PEOPLE, PEOPLE.c.lookup, list(lookups))
+        numbers = [number for _, number, _ in people]
+        slots = transaction.rows_among(_SLOTS_AFTER, PERSONAL.c.person, numbers, window.seq)
         group = _Group(
             transaction,
             window,
             known={row[0]: StoredDecision(*row) for row in known},
-            archived=self._archived(transaction, {one.key for one in wanted}),
+            archived=self._archived(transaction, keys),
             slots={slot for (slot,) in slots},
             people={bytes(lookup): (number, wrapped) for lookup, number, wrapped in people},
             fresh={},
@@ -901,7 +898,8 @@ class Drawer:
         _, archives = self._switches(transaction)
         if not archives:
             return {}
-        found = transaction.rows_among(ARCHIVED_BY_KEY, [bytes.fromhex(key) for key in keys])
+        digests = [bytes.fromhex(key) for key in keys]
+        found = transaction.rows_among(ARCHIVED_KEYS, ARCHIVED.c["key"], digests)
         return {bytes(key).hex(): int(seq) for key, seq in found}
 
     def _switches(self, transaction: Transaction) -> tuple[bool, bool]:
