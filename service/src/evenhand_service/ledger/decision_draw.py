@@ -259,14 +259,9 @@ class Application:
         return made
 
     @property
-    def features_text(self) -> str:
-        """The features as canonical JSON: they are finite numbers of the type float."""
-        return f"[{','.join(map(number_literal, self.features))}]"
-
-    @property
     def asked(self) -> str:
         """What the conflict check compares."""
-        return _Texts.of(self).asked
+        return _texts(self)[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -726,25 +721,16 @@ class _Window(NamedTuple):
 _FLAG = ("false", "true")
 
 
-class _Texts(NamedTuple):
-    """What an application says, as canonical JSON, and what the conflict check compares."""
-
-    features: str
-    group: str
-    prices: str
-    person: str
-    asked: str
-
-    @classmethod
-    def of(cls, a: Application) -> "_Texts":
-        features = a.features_text
-        person = text_literal(a.person)
-        group = text_literal(a.group) if type(a.group) is str else canonical(a.group)
-        prices = "null" if a.prices is None else canonical(a.prices)
-        if a.body is not None:
-            return cls(features, group, prices, person, a.body.hex())
-        asked = f"[{person},{text_literal(a.product)},{features},{group},{prices}]"
-        return cls(features, group, prices, person, asked)
+def _texts(a: Application) -> tuple[str, str, str, str, str]:
+    """(features, group, prices, person, what the conflict check compares) of an application, as
+    canonical JSON.
+    """
+    features = ",".join([number_literal(value) for value in a.features])
+    group = text_literal(a.group) if type(a.group) is str else canonical(a.group)
+    prices = "null" if a.prices is None else canonical(a.prices)
+    person = text_literal(a.person)
+    asked = f"[{person},{text_literal(a.product)},[{features}],{group},{prices}]"
+    return f"[{features}]", group, prices, person, asked if a.body is None else a.body.hex()
 
 
 class _Wanted(NamedTuple):
@@ -788,7 +774,8 @@ class SharedParts:
 
     def uniform(self, secret: KeyedHash, person: str) -> float:
         """`keyed_uniform` of person, product and window."""
-        digest = secret(_with_length(person) + self._after)
+        name = person.encode()
+        digest = secret(len(name).to_bytes(4, "big") + name + self._after)
         return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
     def text(self, drawn: Drawn, key: str, slot: str, commit: str, sealed: str) -> str:
@@ -922,8 +909,8 @@ class Drawer:
                 "what decides, or who may ask, was changed while this was on its way.",
                 hint="send the request again.",
             )
-        texts = _Texts.of(application)
-        request = hashlib.sha256(texts.asked.encode()).hexdigest()
+        texts = _texts(application)
+        request = hashlib.sha256(texts[-1].encode()).hexdigest()
         if wanted.key in group.known:
             drawn, opened = group.known[wanted.key].opened(self.keyring)
             reply = opened.fields["reply"]
@@ -978,7 +965,12 @@ class Drawer:
         return SharedParts(application.product, terms, group.window.name)
 
     def _draw(
-        self, group: _Group, wanted: _Wanted, shared: SharedParts, texts: _Texts, request: str
+        self,
+        group: _Group,
+        wanted: _Wanted,
+        shared: SharedParts,
+        texts: tuple[str, ...],
+        request: str,
     ) -> Answer:
         """Draw for a key that is new; the row is appended to the chain, its personal fields are
         sealed beside it.
@@ -1007,12 +999,13 @@ class Drawer:
         body = self.render(drawn)
         person, secret, wrapped = self._person(group, lookup)
         # what is personal, as canonical JSON
+        features, group_text, prices, person_text, _ = texts
         commit, sealed, data = seal_decision(
             secret,
-            f'{{"features":{texts.features},"prices":{texts.prices}}}',
-            texts.group,
+            f'{{"features":{features},"prices":{prices}}}',
+            group_text,
             f'{{"body":{text_literal(body.decode())},"request":"{request}"}}',
-            f'{{"key":{text_literal(a.key)},"person":{texts.person}}}',
+            f'{{"key":{text_literal(a.key)},"person":{person_text}}}',
             self.entropy,
         )
         columns = (key, slot, a.product, terms.policy, drawn.accept, drawn.usable)
