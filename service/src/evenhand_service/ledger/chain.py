@@ -73,6 +73,11 @@ PAGE = 5000
 """Rows of a table that are read at once."""
 MOST_ROWS = 64
 """Rows in one INSERT of SQLite."""
+MANY = 32
+"""Rows from which on PostgreSQL gets them by COPY, which needs one more round trip to the server
+than an INSERT, and a fifth of the driver's time for a row; and values from which on it gets them as
+one array, whose question it plans anew each time.
+"""
 MOST_VALUES = 4096
 """Values in one list."""
 MOST_SILENT = 256
@@ -396,7 +401,7 @@ class Transaction:
         rows: list[Values] = []
         for start in range(0, len(values), MOST_VALUES):
             piece = values[start : start + MOST_VALUES]
-            if dialect.name == "sqlite":
+            if dialect.name == "sqlite" or len(piece) < MANY:
                 # few sizes, so few texts: the last value is repeated up to a power of two
                 size = 1 << (len(piece) - 1).bit_length()
                 text = among_list_text(statement, column, dialect, size)
@@ -420,7 +425,8 @@ class Transaction:
 
         SQLite gets many rows in one statement, so that it works without holding up the other
         threads. OR FAIL: a failure undoes the whole transaction anyway, so SQLite need not be able
-        to undo the statement (a temporary file). PostgreSQL gets all of them by COPY.
+        to undo the statement (a temporary file). PostgreSQL gets all of them at once: many by COPY,
+        few as one array for each column.
         """
         dialect = self.connection.dialect
         for table, rows in self.pending.items():
@@ -429,6 +435,9 @@ class Transaction:
                     piece = rows[start : start + MOST_ROWS]
                     text = insert_text(table, len(piece), "INSERT OR FAIL", "?")
                     self._cursor.execute(text, tuple(chain.from_iterable(piece)))
+            elif len(rows) < MANY:
+                text = insert_arrays_text(table, dialect)
+                self._cursor.execute(text, [list(column) for column in zip(*rows, strict=True)])
             else:
                 with self._cursor.copy(copy_text(table)) as copy:
                     copy.set_types(type_names(table, dialect))
@@ -496,18 +505,24 @@ def insert_text(table: Table, rows: int, verb: str, mark: str) -> str:
 
 
 @cache
-def copy_text(table: Table) -> str:
-    """What PostgreSQL copies rows into a table by, in binary: for the driver a fifth of the work of
-    an INSERT of arrays, one for each column, and less for the server.
-    """
-    names = ",".join(f'"{column.name}"' for column in table.columns)
-    return f"COPY {table.name} ({names}) FROM STDIN (FORMAT BINARY)"
+def type_names(table: Table, dialect: Dialect) -> list[str]:
+    """The types of the columns of a table, as PostgreSQL and its driver know them."""
+    return [column.type.compile(dialect=dialect).lower() for column in table.columns]
 
 
 @cache
-def type_names(table: Table, dialect: Dialect) -> list[str]:
-    """The types of the columns of a table, as PostgreSQL's driver knows them."""
-    return [column.type.compile(dialect=dialect).lower() for column in table.columns]
+def insert_arrays_text(table: Table, dialect: Dialect) -> str:
+    """An INSERT of as many rows as its arrays are long, one array for each column."""
+    names = ",".join(f'"{column.name}"' for column in table.columns)
+    arrays = ",".join(f"%b::{kind}[]" for kind in type_names(table, dialect))
+    return f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays})"
+
+
+@cache
+def copy_text(table: Table) -> str:
+    """What takes rows into a table of PostgreSQL in binary."""
+    names = ",".join(f'"{column.name}"' for column in table.columns)
+    return f"COPY {table.name} ({names}) FROM STDIN (FORMAT BINARY)"
 
 
 # Group commit
