@@ -104,7 +104,7 @@ def _shared_text(
     """What the answers of a transaction on the same terms share: the text before the key, between
     the key and the number of the row, and after it.
 
-    An answer takes .8 us so, and 7.6 by `canonical` of the whole; a test compares the two.
+    An answer takes 1.0 us so, and 7.6 by `canonical` of the whole; a test compares the two.
     """
     flag = ("false", "true")
     return (

@@ -472,8 +472,7 @@ def among_list_text(
     statement: Select[Any], column: Column[Any], dialect: Dialect, size: int
 ) -> str:
     """The text where a column is one of `size` values, which come after all other parameters."""
-    among = bindparam("among", [None] * size, expanding=True)
-    listed = statement.where(column.in_(among))
+    listed = statement.where(column.in_(bindparam("among", [None] * size, expanding=True)))
     return str(listed.compile(dialect=dialect, compile_kwargs={"render_postcompile": True}))
 
 
