@@ -1,7 +1,5 @@
 """Why somebody was decided so."""
 
-from dataclasses import replace
-
 import pytest
 from service.tests.bank import CARD, application
 from service.tests.simulated_run import run_epochs
@@ -112,7 +110,7 @@ def test_what_a_decision_teaches_is_said_of_every_kind(bank):
     assert said["b"].startswith("no: it is not the person's first")
     bank.post("/v1/outcomes", {"key": "a", "label": 1})
     assert "is known" in bank.get("/v1/decisions/a/explanation").json()["learned_from"]
-    rejected = replace(drawn("a").drawn, accept=False)
+    rejected = drawn("a").drawn._replace(accept=False)
     assert learned_from(rejected, Standing("rejected")).startswith("yes: that this person came")
 
 

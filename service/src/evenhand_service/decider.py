@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -77,16 +77,43 @@ def render(drawn: Drawn) -> bytes:
     >>> print(render(drawn).decode())
     {"accept":true,"act":true,"at":1.5,...,"propensity":0.5,"row":7,"window":"w0"}
     """
-    mode = drawn.mode
+    start, middle, end = _shared_text(
+        drawn.accept,
+        drawn.mode,
+        drawn.at,
+        drawn.audit,
+        drawn.epoch,
+        drawn.policy,
+        drawn.propensity,
+        drawn.window,
+    )
+    return f"{start}{text_literal(drawn.key)}{middle}{drawn.seq}{end}".encode()
+
+
+@lru_cache(maxsize=64)
+def _shared_text(
+    accept: bool,
+    mode: Mode,
+    at: float,
+    audit: bool,
+    epoch: int,
+    policy: str,
+    propensity: float,
+    window: str,
+) -> tuple[str, str, str]:
+    """What the answers of a transaction on the same terms share: the text before the key, between
+    the key and the number of the row, and after it.
+
+    An answer takes 1.0 us so, and 7.6 by `canonical` of the whole; a test compares the two.
+    """
     flag = ("false", "true")
-    # written out: 3 us, where `canonical` of the whole answer takes 10; a test compares the two
     return (
-        f'{{"accept":{flag[drawn.accept]},"act":{flag[mode != "shadow"]},'
-        f'"at":{canonical(drawn.at)},"audit":{flag[drawn.audit]},"epoch":{drawn.epoch},'
-        f'"key":{text_literal(drawn.key)},"mode":"{mode}","policy":{text_literal(drawn.policy)},'
-        f'"propensity":{canonical(drawn.propensity)},"row":{drawn.seq},'
-        f'"window":{text_literal(drawn.window)}}}'
-    ).encode()
+        f'{{"accept":{flag[accept]},"act":{flag[mode != "shadow"]},"at":{canonical(at)},'
+        f'"audit":{flag[audit]},"epoch":{epoch},"key":',
+        f',"mode":"{mode}","policy":{text_literal(policy)},'
+        f'"propensity":{canonical(propensity)},"row":',
+        f',"window":{text_literal(window)}}}',
+    )
 
 
 @dataclass(frozen=True)

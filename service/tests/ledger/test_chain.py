@@ -10,16 +10,24 @@ import sys
 import threading
 from pathlib import Path
 
+import psycopg
 import pytest
 from service.tests.ledger.conftest import skip
-from service.tests.ledger.helpers import PRODUCT, decided, opened, person, published
+from service.tests.ledger.helpers import KEYRING, PRODUCT, decided, opened, person, published
 from sqlalchemy import event
 from tests.without_clocks import PATIENCE
 
 from evenhand.canonical import canonical
 from evenhand_service.ledger import Ledger, LedgerUnavailable, Terms, chain, verify
-from evenhand_service.ledger.chain import LOOKUPS, MOST_SILENT, Transaction, lookup_values
+from evenhand_service.ledger.chain import (
+    LOOKUPS,
+    MOST_SILENT,
+    Transaction,
+    among_array_text,
+    lookup_values,
+)
 from evenhand_service.ledger.database import DECISIONS
+from evenhand_service.ledger.decision_draw import STORED_DECISIONS
 from evenhand_service.ledger.standalone_verifier import uniform
 
 ROOT = Path(__file__).parents[3]
@@ -247,10 +255,10 @@ for number in range(30):
     assert answers == 30
 
 
-@pytest.mark.parametrize("number", [1, 2, 63, 64, 65, 200])
+@pytest.mark.parametrize("number", [1, 2, 31, 32, 33, 63, 64, 65, 200])
 def test_rows_of_every_size_of_a_group_are_those_of_their_bodies(ledger, policy, number):
-    """A group is written in pieces of 64 rows and a rest; columns and bodies must say the same, and
-    the draws be the stand-alone ones.
+    """SQLite gets a group in pieces of 64 rows and a rest, PostgreSQL as arrays or by COPY; columns
+    and bodies must say the same, and the draws be the stand-alone ones.
     """
     answers = decided(ledger, policy, range(number))
     secret = ledger.keyring.window_secret(ledger.id, answers[0].drawn.window)
@@ -270,6 +278,22 @@ def test_more_people_than_one_list_holds(ledger, policy, monkeypatch):
     again = decided(ledger, policy, range(50))
     assert [answer.body for answer in again] == first
     assert all(answer.replayed for answer in again)
+
+
+def test_postgresql_looks_each_key_up_by_its_index(postgres_url):
+    """However small it takes the table for. Control: one list of all keys reads the whole table."""
+    with opened(postgres_url) as ledger:
+        decided(ledger, published(ledger), range(300))
+        keys = [KEYRING.digest("key", f"k{number}").hex() for number in range(300)]
+        asked = among_array_text(STORED_DECISIONS, DECISIONS.c.key, ledger.store.writer.dialect)
+    plans = []
+    with psycopg.connect(postgres_url) as connection:
+        assert len(connection.execute(asked, [keys]).fetchall()) == 300
+        for question in (asked, "SELECT seq FROM decisions WHERE key = ANY(%b)"):
+            plan = connection.execute(f"EXPLAIN {question}", [keys]).fetchall()
+            plans.append("\n".join(line for (line,) in plan))
+    assert "Seq Scan on decisions" not in plans[0]
+    assert "Seq Scan on decisions" in plans[1]
 
 
 def test_a_large_group_is_never_silent_for_long(where, monkeypatch):

@@ -39,9 +39,9 @@ def test_sqlite_is_set_up_for_durability(ledger):
     with ledger.store.writer.begin() as connection:
         answers = [
             connection.exec_driver_sql(f"PRAGMA {name}").scalar()
-            for name in ("synchronous", "journal_mode", "secure_delete")
+            for name in ("synchronous", "journal_mode", "secure_delete", "page_size")
         ]
-    assert answers == [2, "wal", 1]
+    assert answers == [2, "wal", 1, 8192]
     with pytest.raises(Exception, match="readonly"), ledger.store.reader.connect() as connection:
         connection.exec_driver_sql("DELETE FROM leases")
 

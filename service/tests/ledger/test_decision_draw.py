@@ -5,7 +5,6 @@ import hashlib
 import json
 import random
 import threading
-from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -351,7 +350,7 @@ def test_shared_parts_draw_as_the_definition_says(drawn, secret):
 def test_the_text_of_a_decision(drawn, key, slot, digests):
     commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
     hidden = {"seq", "at", "key", "person"}
-    body = {name: value for name, value in asdict(drawn).items() if name not in hidden}
+    body = {name: value for name, value in drawn._asdict().items() if name not in hidden}
     body |= {
         "propensity": drawn.propensity,
         "key": key,

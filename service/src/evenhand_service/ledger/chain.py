@@ -23,7 +23,9 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import (
+    ARRAY,
     ClauseElement,
+    Column,
     Connection,
     Dialect,
     Engine,
@@ -36,6 +38,7 @@ from sqlalchemy import (
     literal_column,
     null,
     select,
+    true,
     union_all,
     update,
 )
@@ -70,6 +73,11 @@ PAGE = 5000
 """Rows of a table that are read at once."""
 MOST_ROWS = 64
 """Rows in one INSERT of SQLite."""
+MANY = 32
+"""Rows from which on PostgreSQL gets them by COPY, which needs one more round trip to the server
+than an INSERT, and a fifth of the driver's time for a row; and values from which on it gets them as
+one array, whose question it plans anew each time.
+"""
 MOST_VALUES = 4096
 """Values in one list."""
 MOST_SILENT = 256
@@ -383,21 +391,24 @@ class Transaction:
         return self.connection.execute(statement, dict(values or {})).all()
 
     def rows_among(
-        self, statement: Select[Any], values: Sequence[Any], *others: Any
+        self, statement: Select[Any], column: Column[Any], values: Sequence[Any], *others: Any
     ) -> list[Values]:
-        """Read where one column is one of `values`, as plain tuples.
-
-        `values` are the list that the statement calls `among`, and its first parameter; `others`
-        are the values of the parameters after it.
+        """Read where a column is one of `values`, as plain tuples; `others` are the values of the
+        statement's own parameters.
         """
         self.flush()
+        dialect = self.connection.dialect
         rows: list[Values] = []
         for start in range(0, len(values), MOST_VALUES):
             piece = values[start : start + MOST_VALUES]
-            # few sizes, so few texts: the last value is repeated up to a power of two
-            size = 1 << (len(piece) - 1).bit_length()
-            text = driver_text(statement, self.connection.dialect, size)
-            self._cursor.execute(text, (*piece, *[piece[-1]] * (size - len(piece)), *others))
+            if dialect.name == "sqlite" or len(piece) < MANY:
+                # few sizes, so few texts: the last value is repeated up to a power of two
+                size = 1 << (len(piece) - 1).bit_length()
+                text = among_list_text(statement, column, dialect, size)
+                self._cursor.execute(text, (*others, *piece, *[piece[-1]] * (size - len(piece))))
+            else:
+                text = among_array_text(statement, column, dialect)
+                self._cursor.execute(text, (piece, *others))
             rows += self._cursor.fetchall()
         return rows
 
@@ -413,20 +424,25 @@ class Transaction:
         """Write what is pending, and the head.
 
         SQLite gets many rows in one statement, so that it works without holding up the other
-        threads; PostgreSQL gets all of them, one array for each column, which costs a third of
-        sending row by row. OR FAIL: a failure undoes the whole transaction anyway, so SQLite need
-        not be able to undo the statement (a temporary file).
+        threads. OR FAIL: a failure undoes the whole transaction anyway, so SQLite need not be able
+        to undo the statement (a temporary file). PostgreSQL gets all of them at once: many by COPY,
+        few as one array for each column.
         """
-        sqlite = self.connection.dialect.name == "sqlite"
+        dialect = self.connection.dialect
         for table, rows in self.pending.items():
-            if not sqlite:
-                text = insert_arrays_text(table, self.connection.dialect)
+            if dialect.name == "sqlite":
+                for start in range(0, len(rows), MOST_ROWS):
+                    piece = rows[start : start + MOST_ROWS]
+                    text = insert_text(table, len(piece), "INSERT OR FAIL", "?")
+                    self._cursor.execute(text, tuple(chain.from_iterable(piece)))
+            elif len(rows) < MANY:
+                text = insert_arrays_text(table, dialect)
                 self._cursor.execute(text, [list(column) for column in zip(*rows, strict=True)])
-                continue
-            for start in range(0, len(rows), MOST_ROWS):
-                piece = rows[start : start + MOST_ROWS]
-                text = insert_text(table, len(piece), "INSERT OR FAIL", "?")
-                self._cursor.execute(text, tuple(chain.from_iterable(piece)))
+            else:
+                with self._cursor.copy(copy_text(table)) as copy:
+                    copy.set_types(type_names(table, dialect))
+                    for row in rows:
+                        copy.write_row(row)
         self.pending.clear()
         if self.seq != self._flushed or not self._sealed:
             keyring = self._guard.keyring
@@ -446,12 +462,34 @@ class Transaction:
 
 
 @cache
-def driver_text(statement: ClauseElement, dialect: Dialect, size: int = 0) -> str:
-    """The text of a statement for a cursor of the driver, with positional parameters; `size` is
-    the length of the list that it calls `among`, if it has one.
+def driver_text(statement: ClauseElement, dialect: Dialect) -> str:
+    """The text of a statement for a cursor of the driver, with positional parameters."""
+    return str(statement.compile(dialect=dialect))
+
+
+@cache
+def among_list_text(
+    statement: Select[Any], column: Column[Any], dialect: Dialect, size: int
+) -> str:
+    """The text where a column is one of `size` values, which come after all other parameters."""
+    listed = statement.where(column.in_(bindparam("among", [None] * size, expanding=True)))
+    return str(listed.compile(dialect=dialect, compile_kwargs={"render_postcompile": True}))
+
+
+@cache
+def among_array_text(statement: Select[Any], column: Column[Any], dialect: Dialect) -> str:
+    """The same for PostgreSQL, where the values are one array, before all other parameters: a list
+    of 2,000 parameters would be taken apart anew by driver and server at every call.
+
+    OFFSET 0 keeps the question for one value apart, so each is looked up by the column's index. For
+    `column = ANY(array)` PostgreSQL reads the whole table, as long as it takes it for a small one.
     """
-    listed = statement.params(among=[None] * size) if size else statement
-    return str(listed.compile(dialect=dialect, compile_kwargs={"render_postcompile": size > 0}))
+    among = func.unnest(bindparam("among", type_=ARRAY(column.type)))
+    given = among.table_valued("value").render_derived(name="given")
+    found = statement.where(column == given.c.value).offset(literal_column("0")).lateral()
+    each = select(found).select_from(given.join(found, true()))
+    # %b: the driver sends it in binary, which is how arrays are quick to write
+    return str(each.compile(dialect=dialect)).replace("%s", "%b")
 
 
 @cache
@@ -466,12 +504,24 @@ def insert_text(table: Table, rows: int, verb: str, mark: str) -> str:
 
 
 @cache
+def type_names(table: Table, dialect: Dialect) -> list[str]:
+    """The types of the columns of a table, as PostgreSQL and its driver know them."""
+    return [column.type.compile(dialect=dialect).lower() for column in table.columns]
+
+
+@cache
 def insert_arrays_text(table: Table, dialect: Dialect) -> str:
     """An INSERT of as many rows as its arrays are long, one array for each column."""
     names = ",".join(f'"{column.name}"' for column in table.columns)
-    kinds = (column.type.compile(dialect=dialect) for column in table.columns)
-    arrays = ",".join(f"%b::{kind}[]" for kind in kinds)
+    arrays = ",".join(f"%b::{kind}[]" for kind in type_names(table, dialect))
     return f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays})"
+
+
+@cache
+def copy_text(table: Table) -> str:
+    """What takes rows into a table of PostgreSQL in binary."""
+    names = ",".join(f'"{column.name}"' for column in table.columns)
+    return f"COPY {table.name} ({names}) FROM STDIN (FORMAT BINARY)"
 
 
 # Group commit

@@ -375,13 +375,17 @@ READERS = 8
 STATEMENTS = 512
 """Prepared statements that the writer keeps: an INSERT of each size for each table."""
 PRAGMAS = (
+    "page_size=8192",
     "journal_mode=WAL",
     "synchronous=FULL",
     "secure_delete=ON",
     "cache_size=-65536",
-    "wal_autocheckpoint=8000",
+    "wal_autocheckpoint=4000",
 )
-"""How SQLite writes."""
+"""How SQLite writes. The size of a page is that of a new file, so it comes first: a group writes
+fewer pages than with SQLite's own 4096 bytes, and each of them costs two system calls. The WAL is
+moved into the file when it has 32 MB.
+"""
 
 
 @dataclass(frozen=True)

@@ -449,8 +449,10 @@ class Keyring:
         (bytes, bytes)
             The key, and the same key wrapped.
         """
-        key = entropy(32)
-        return key, self.wrap(key, entropy, whose)
+        random = entropy(32 + _NONCE)
+        key = random[:32]
+        nonce = random[32:]
+        return key, nonce + self._wrapping[self.active].encrypt(nonce, key, whose)
 
     def wrap(self, key: bytes, entropy: Entropy, whose: bytes) -> bytes:
         """Seal the key of a person, bound to the person: AES-256-GCM, associated data = `whose`.
@@ -493,12 +495,18 @@ class Keyring:
         Damaged
             If this keyring did not wrap it, or not for this person.
         """
+        nonce = wrapped[:_NONCE]
+        sealed = wrapped[_NONCE:]
+        try:
+            return self._wrapping[self.active].decrypt(nonce, sealed, whose)
+        except (InvalidTag, ValueError):
+            pass
         # another replica may have rotated, or not yet wrapped all people's keys anew
-        ciphers = [self._wrapping[self.active], *self._wrapping]
+        ciphers = self._wrapping
         while ciphers:
             for cipher in ciphers:
                 with suppress(InvalidTag, ValueError):
-                    return cipher.decrypt(wrapped[:_NONCE], wrapped[_NONCE:], whose)
+                    return cipher.decrypt(nonce, sealed, whose)
             known = self.roots
             ciphers = self._wrapping[known:] if self.reread() else []
         raise _does_not_open("the key of a person")
@@ -660,21 +668,21 @@ def seal_decision(
     """`seal_fields` of the four fields of a decision, written out, in two thirds of the time: the
     members of `commit` as canonical JSON, the fingerprint, and the data.
     """
-    random = entropy(4 * _SALT)
+    random = entropy(4 * _SALT + _NONCE)
     sha256 = hashlib.sha256
-    salts = random.hex()
+    salts = random[:64].hex()
     commit = (
         f'"features":"{sha256(random[:16] + features.encode()).hexdigest()}",'
         f'"group":"{sha256(random[16:32] + group.encode()).hexdigest()}",'
         f'"reply":"{sha256(random[32:48] + reply.encode()).hexdigest()}",'
-        f'"who":"{sha256(random[48:] + who.encode()).hexdigest()}"'
+        f'"who":"{sha256(random[48:64] + who.encode()).hexdigest()}"'
     )
     plain = (
         f'{{"fields":{{"features":{features},"group":{group},"reply":{reply},"who":{who}}},'
         f'"salts":{{"features":"{salts[:32]}","group":"{salts[32:64]}",'
         f'"reply":"{salts[64:96]}","who":"{salts[96:]}"}}}}'
     )
-    nonce = entropy(_NONCE)
+    nonce = random[64:]
     data = nonce + AESGCM(key).encrypt(nonce, plain.encode(), None)
     return commit, sha256(data).hexdigest(), data
 

@@ -53,8 +53,8 @@ from evenhand_service.ledger.database import (
     SUMMARIES,
 )
 from evenhand_service.ledger.decision_draw import (
-    ARCHIVED_BY_KEY,
-    DECISIONS_BY_KEY,
+    ARCHIVED_KEYS,
+    STORED_DECISIONS,
     StoredDecision,
     archived_key,
     key_digest,
@@ -390,12 +390,12 @@ class Reporter:
         others.
         """
         digests = [key_digest(self._keyring, key) for key, _ in reports]
-        stored = transaction.rows_among(DECISIONS_BY_KEY, list(set(digests)))
+        stored = transaction.rows_among(STORED_DECISIONS, DECISIONS.c.key, list(set(digests)))
         decisions = {row[0]: StoredDecision(*row) for row in stored}
         missing = [bytes.fromhex(digest) for digest in set(digests) - decisions.keys()]
         archived = {
             bytes(key).hex(): int(seq)
-            for key, seq in transaction.rows_among(ARCHIVED_BY_KEY, missing)
+            for key, seq in transaction.rows_among(ARCHIVED_KEYS, ARCHIVED.c["key"], missing)
         }
         entered = _Entered(transaction, [row.seq for row in decisions.values()])
         verdicts: list[Verdict | Refusal] = []
