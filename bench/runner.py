@@ -45,6 +45,7 @@ def _row(module: str, function: str) -> Row:
 ROWS: dict[str, Row] = {
     "stumps": _row("against_fairlearn", "stumps"),
     "models": _row("against_fairlearn", "models"),
+    "older-fairlearn": _row("older_fairlearn", "older_fairlearn"),
     "highs": _row("exactness", "against_highs"),
     "pass": _row("cost_of_one_pass", "one_pass"),
     "calls": _row("exactness", "oracle_calls"),

@@ -63,6 +63,12 @@ def as_markdown(kind: str, containing: str = "") -> str:
     return "\n".join(lines)
 
 
+def row(kind: str, name: str) -> dict[str, Any]:
+    """The one kept row whose name begins so."""
+    (found,) = (one for one in read(kind)["rows"] if one["row"].startswith(name))
+    return found
+
+
 def _plain(text: str) -> str:
     """What a cell holds is text: no formula, no emphasis, no end of the cell."""
     for sign in ("\\", "|", "*", "_", "$", "<", "`", "^"):

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from bench import runner
 
 NEEDS = {"stumps": "fairlearn", "models": "fairlearn", "deciding": "vowpalwabbit"}
-NEEDS |= {"vw": "vowpalwabbit", "pass": "numba"}
+NEEDS |= {"older-fairlearn": "fairlearn", "vw": "vowpalwabbit", "pass": "numba"}
 """What a row compares with, where that is not installed everywhere."""
 
 
