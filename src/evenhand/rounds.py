@@ -1590,7 +1590,9 @@ def _no_times(rows: int) -> FloatArray:
 
 def _grown(column: Column, capacity: int) -> Column:
     larger = np.zeros((capacity, *column.shape[1:]), column.dtype)
-    larger[: len(column)] = column
+    # Where nobody was overruled or erased the column is never written to, and takes no memory.
+    if column.dtype != np.bool_ or column.any():
+        larger[: len(column)] = column
     return larger
 
 
