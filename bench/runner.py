@@ -119,7 +119,10 @@ def main(only: tuple[str, ...], quick: bool) -> None:
 def measured(name: str, tables: Tables, quick: bool) -> list[Record]:
     """The records of a row; one with the error if it fails."""
     try:
-        return ROWS[name](tables, quick)
+        found = ROWS[name](tables, quick)
+        rows = {record.row for record in found}
+        assert len(rows) == len(found), "two rows have one name, so that one of them would be lost"
+        return found
     except Exception as error:  # noqa: BLE001  # whatever it is, the other rows are measured
         said = "".join(traceback.format_exception(error))
         if isinstance(error, subprocess.CalledProcessError) and error.stderr:

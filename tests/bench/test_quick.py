@@ -98,3 +98,11 @@ def test_a_run_is_continued_with_what_was_not_measured_or_failed(results, monkey
     monkeypatch.delenv("EVENHAND_CONTINUE")
     assert CliRunner().invoke(runner.main, []).exit_code == 0
     assert asked[4:] == ["first", "second", "third"]
+
+
+def test_two_rows_of_one_name_are_an_error(results, monkeypatch):
+    """The second would take the place of the first."""
+    monkeypatch.setattr(runner, "ROWS", {"twice": lambda *_: [*row("same"), *row("same")]})
+    assert CliRunner().invoke(runner.main, []).exit_code == 1
+    (found,) = json.loads(results.read_text())["rows"]
+    assert "one name" in found["note"]
