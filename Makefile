@@ -61,7 +61,7 @@ claims-tables: $(VENV)/.installed-test  ## the guarantee under every rate on rea
 torture: $(VENV)/.installed-test  ## the service's table of trials: target and figure, row by row
 	$(BIN)/python -m service.tests.torture
 
-bench: $(VENV)/.installed-bench  ## compare speed and quality with other solvers, side by side
+bench: $(VENV)/.installed-bench  ## compare speed and quality with other solvers, side by side (half an hour; EVENHAND_CONTINUE=1 as above)
 	$(BIN)/python -m bench
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy --strict, and the import contract

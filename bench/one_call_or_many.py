@@ -86,7 +86,10 @@ def _row(
     ratios = tuple(one / many for one, many in turns)
     middle = median(ratios)
     whole, cut = (median(seconds) for seconds in zip(*turns, strict=True))
-    note = f"{whole:.3g} s against {cut:.3g} s; {what}"
+    note = f"{whole:.3g} s against {cut:.3g} s"
     when = "at the beginning" if before == 0 else f"after {before:,} others"
-    row = f"a block of {people:.0e} people beside {calls} blocks of {people // calls:,}, {when}"
+    row = (
+        f"a block of {people:.0e} people beside {calls} blocks of {people // calls:,}, {when}: "
+        f"{what}"
+    )
     return Record(row, "<= 2 x", f"{number(middle)} x (median)", middle <= 2, ratios, note)

@@ -1,17 +1,22 @@
 """`python -m bench [--only NAME] [--quick]`: measure row by row, print the table, and keep each row
 in bench-results.json as soon as it is measured.
 
-A row that fails is recorded with its error, the others go on, and the exit code is 1.
+A row that fails is recorded with its error, the others go on, and the exit code is 1. With
+EVENHAND_CONTINUE=1 a run that was cut short goes on: what was measured is not measured again, and
+what failed is.
 """
 
+import os
 import subprocess
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -40,6 +45,7 @@ def _row(module: str, function: str) -> Row:
 ROWS: dict[str, Row] = {
     "stumps": _row("against_fairlearn", "stumps"),
     "models": _row("against_fairlearn", "models"),
+    "older-fairlearn": _row("older_fairlearn", "older_fairlearn"),
     "highs": _row("exactness", "against_highs"),
     "pass": _row("cost_of_one_pass", "one_pass"),
     "calls": _row("exactness", "oracle_calls"),
@@ -72,8 +78,12 @@ def main(only: tuple[str, ...], quick: bool) -> None:
 
     console = Console()
     tables = Tables(quick)
-    records: list[Record] = []
-    results = Results(RESULTS, whole=not only and not quick, quick=quick)
+    results = Results(
+        RESULTS,
+        whole=not only and not quick,
+        go_on="EVENHAND_CONTINUE" in os.environ,
+        quick=quick,
+    )
     with ExitStack() as stack:
         # one BLAS thread for everybody, see docs/guarantee/benchmarks.md
         stack.enter_context(threadpool_limits(1))
@@ -84,18 +94,23 @@ def main(only: tuple[str, ...], quick: bool) -> None:
         # compile takes longer than to run.
         stack.enter_context(computing_in("numpy" if quick else "numba"))
         for name in only or tuple(ROWS):
+            if name in results.parts:
+                continue
             with console.status(f"measuring {name} ..."):
+                began = time.monotonic()
                 found = measured(name, tables, quick)
+                minutes = (time.monotonic() - began) / 60
             results.details["generated"] = dict(tables.missing)
             for record in found:
-                results.add(record.as_json())
-            records += found
+                results.add({**record.as_json(), "part": name, "minutes": minutes})
+            if not any(record.error for record in found):
+                results.part_is_done(name)
     results.finish()
     for name, reason in tables.missing.items():
         console.print(f"[yellow]{name}: generated rows were used. {reason}[/]")
-    console.print(as_table(records, quick))
+    console.print(as_table(results.rows, quick))
     console.print(f"written: {RESULTS.resolve()}")
-    failed = [record.row for record in records if record.error is not None]
+    failed = [row["row"] for row in results.rows if row["error"] is not None]
     if failed:
         console.print(f"[red]these rows failed: {', '.join(failed)}[/]")
         sys.exit(1)
@@ -104,7 +119,10 @@ def main(only: tuple[str, ...], quick: bool) -> None:
 def measured(name: str, tables: Tables, quick: bool) -> list[Record]:
     """The records of a row; one with the error if it fails."""
     try:
-        return ROWS[name](tables, quick)
+        found = ROWS[name](tables, quick)
+        rows = {record.row for record in found}
+        assert len(rows) == len(found), "two rows have one name, so that one of them would be lost"
+        return found
     except Exception as error:  # noqa: BLE001  # whatever it is, the other rows are measured
         said = "".join(traceback.format_exception(error))
         if isinstance(error, subprocess.CalledProcessError) and error.stderr:
@@ -112,7 +130,7 @@ def measured(name: str, tables: Tables, quick: bool) -> list[Record]:
         return [Record.of_failure(name, f"{type(error).__name__}: {error}", said)]
 
 
-def as_table(records: list[Record], quick: bool) -> RichTable:
+def as_table(rows: list[dict[str, Any]], quick: bool) -> RichTable:
     """For people."""
     table = RichTable(
         title="evenhand, measured side by side" + (" (quick: not for figures)" if quick else ""),
@@ -120,9 +138,10 @@ def as_table(records: list[Record], quick: bool) -> RichTable:
     )
     for column in ("row", "target", "measured", "spread", "", "note"):
         table.add_column(column, overflow="fold")
-    for record in records:
-        mark = "[green]reached[/]" if record.holds else "[red]missed[/]"
-        if record.error is not None:
+    for row in rows:
+        mark = "[green]reached[/]" if row["holds"] else "[red]missed[/]"
+        if row["error"] is not None:
             mark = "[red]failed[/]"
-        table.add_row(record.row, record.target, record.figure, record.spread, mark, record.note)
+        cells = [row[name] for name in ("row", "target", "figure", "spread")]
+        table.add_row(*cells, mark, row["note"])
     return table

@@ -77,5 +77,32 @@ def show(kind: str, containing: str = "") -> Any:
     return Markdown(as_markdown(kind, containing))
 
 
+def why_stumps_changed() -> Any:
+    """For a cell of the page on the bench."""
+    from IPython.display import Markdown
+
+    return Markdown(cause_of_the_stumps())
+
+
+def cause_of_the_stumps() -> str:
+    """Why the rows of stumps against fairlearn were slower for a while, in kept figures."""
+    columns = row("bench", "one pass over the columns of Adult")
+    releases = row("bench", "fairlearn ")
+    milliseconds = columns["note"].split(";")[0]
+    older, newest = releases["row"].split(" with our bound stump, beside ")
+    times = releases["figure"].removesuffix(" the CPU time (median)")
+    return (
+        "The rows of stumps against fairlearn fell for a while because evenhand became slower: its "
+        f"pass took one column after the other (now {milliseconds} on Adult). fairlearn did not "
+        f"become faster: {older} take {times} the time of {newest}."
+    )
+
+
+def row(kind: str, name: str) -> dict[str, Any]:
+    """The one kept row whose name begins so."""
+    (found,) = (one for one in read(kind)["rows"] if one["row"].startswith(name))
+    return found
+
+
 if __name__ == "__main__":
     keep(sys.argv[1], note=" ".join(sys.argv[2:]))

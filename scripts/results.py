@@ -17,7 +17,10 @@ from typing import Any
 
 import numpy as np
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "fairlearn", "vowpalwabbit", "pyarrow")
+PACKAGES = (
+    *("numpy", "scipy", "scikit-learn", "numba", "pandas", "pyarrow"),
+    *("fairlearn", "vowpalwabbit", "river"),
+)
 """Whose versions are written down: what does the computing, and what figures are compared with."""
 ROOT = Path(__file__).parent.parent
 

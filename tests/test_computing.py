@@ -35,9 +35,11 @@ def hard_numbers(draw, shape):
 
 
 def cut_arguments(draw):
-    rows, columns = int(draw.integers(1, 60)), int(draw.integers(1, 5))
+    rows, columns = int(draw.integers(1, 60)), int(draw.integers(1, 20))
     bins, channels = draw.integers(1, 9, columns), int(draw.integers(1, 3))
     kind = draw.choice([np.uint8, np.uint16, np.int32])
+    if kind is not np.uint8:  # columns that go through the rows alone
+        bins[draw.random(columns) < 0.2] = thresholds.CODES_TOGETHER - 3
     codes = np.asarray(
         draw.integers(0, bins, (rows, columns)).astype(kind), order=draw.choice(["C", "F"])
     )

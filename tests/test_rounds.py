@@ -98,8 +98,9 @@ class TestAppending:
                 None,
             )
         alone.returned = alone.decided
-        assert (alone["call_end"] == np.arange(1, 151)).all()
-        together["call_end"][:] = alone["call_end"]
+        assert (alone["call_left"] == 0).all()
+        assert (together["call_left"] == np.arange(149, -1, -1)).all()
+        together["call_left"][:] = 0
         assert written(alone) == written(together)
 
     def test_what_the_caller_does_with_arrays_later_is_not_seen(self):
@@ -641,7 +642,7 @@ class TestServiceRows:
         copied.open(rounds.epoch)
         for start, stop in zip((0, *cuts), (*cuts, 400), strict=True):
             self.again(rounds, copied, start, stop)
-        for name in set(KINDS) - {"call_end"}:
+        for name in set(KINDS) - {"call_left"}:
             np.testing.assert_array_equal(copied[name], rounds[name])
         assert (copied.decided, copied.returned) == (400, 400)
         assert copied.log().rounds == rounds.log().rounds

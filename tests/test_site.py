@@ -123,6 +123,25 @@ def test_the_pages_show_the_results_that_were_kept(kind):
     assert f'show("{kind}")' in (DOCS / page).read_text(encoding="utf-8")
 
 
+def test_the_cause_of_a_change_is_told_in_kept_figures(tmp_path, monkeypatch):
+    module = measured()
+    monkeypatch.setattr(module, "KEPT", tmp_path)
+    rows = [
+        {"row": "one pass over the columns of Adult, beside", "note": "4 ms against 11 ms; 8 rows"},
+        {
+            "row": "fairlearn 0.1 and 0.2 with our bound stump, beside 0.3",
+            "figure": "0.8 x and 0.9 x the CPU time (median)",
+        },
+    ]
+    (tmp_path / "bench.json").write_text(json.dumps({"rows": rows}))
+    told = module.cause_of_the_stumps()
+    assert "(now 4 ms against 11 ms on Adult)" in told
+    assert told.endswith("fairlearn 0.1 and 0.2 take 0.8 x and 0.9 x the time of 0.3.")
+    (tmp_path / "bench.json").write_text(json.dumps({"rows": [rows[0], *rows]}))
+    with pytest.raises(ValueError, match="too many"):
+        module.cause_of_the_stumps()
+
+
 def test_results_are_written_as_they_come_and_kept_if_they_are_whole(tmp_path, monkeypatch):
     module = measured()
     monkeypatch.setattr(module, "KEPT", tmp_path)

@@ -75,7 +75,7 @@ KINDS: Mapping[str, type] = {
     "round": np.int64,  # the number of the round
     "epoch": np.int32,  # which policy decided
     "at": np.float64,  # the time of the decision; NaN where no time is given
-    "call_end": np.int64,  # rounds decided when the call that decided the person returned
+    "call_left": np.int32,  # people whom the same call decided after this one
     "group": np.int32,  # code of the group, UNKNOWN where it is not known
     "accept": np.bool_,  # the coin; it stays as drawn, whatever happens
     "acceptance": np.float64,  # the probability of accepting
@@ -527,7 +527,8 @@ class Rounds:
         data["round"][rows] = np.arange(self.decided, self.decided + people)
         data["epoch"][rows] = epoch
         self._write_time(rows, at)
-        data["call_end"][rows] = self.decided + people if call_end is None else call_end
+        end = self.decided + people if call_end is None else call_end
+        data["call_left"][rows] = end - 1 - data["round"][rows]
         data["group"][rows] = self._codes_of(group, people)
         data["accept"][rows] = accept
         data["acceptance"][rows] = acceptance
@@ -560,9 +561,8 @@ class Rounds:
         people = len(columns["accept"])
         start = self._make_room(people, features.shape[1], prices is not None)
         rows = slice(start, start + people)
-        numbers = np.arange(self.decided, self.decided + people)
-        self._data["round"][rows] = numbers
-        self._data["call_end"][rows] = numbers + 1
+        self._data["round"][rows] = np.arange(self.decided, self.decided + people)
+        self._data["call_left"][rows] = 0
         self._data["group"][rows] = self._codes_of(group, people)
         self._data["label_late"][rows] = False
         for name, column in columns.items():
@@ -615,7 +615,7 @@ class Rounds:
         data["round"][row] = self.decided
         data["epoch"][row] = epoch
         self._write_time(row, at)
-        data["call_end"][row] = self.decided + 1
+        data["call_left"][row] = 0
         data["group"][row] = self._code_of(group)
         data["accept"][row] = accept
         data["acceptance"][row] = acceptance
@@ -749,7 +749,7 @@ class Rounds:
             self.audits_pending -= 1
             self.audit_bill -= label == 1
         if window is None:
-            in_time = self.decided < data["call_end"][round] + PATIENCE
+            in_time = self.decided <= round + data["call_left"][round] + PATIENCE
         else:
             in_time = now is None or not data["at"][round] + window <= now
         if in_time:
@@ -940,10 +940,15 @@ class Rounds:
         """
         rows = self._find(rounds)
         if window is None:
-            return np.asarray(self.decided < self["call_end"][rows] + PATIENCE)
+            return self._patient(rows)
         if now is None:
             return True
         return np.asarray(~(self["at"][rows] + window <= now))
+
+    def _patient(self, rows: IntArray | slice) -> BoolArray:
+        """Whether fewer than PATIENCE people have been decided since the end of each row's call."""
+        last_of_call = self["round"][rows] + self["call_left"][rows]
+        return np.asarray(self.decided <= last_of_call + PATIENCE)
 
     def matured(self, now: float | None, window: float | None) -> int:
         """The first round whose cohort cannot close yet: the window of its person has not passed,
@@ -975,7 +980,7 @@ class Rounds:
             return self.matured(now, window)
         rows = self._rows_from(first, self.returned)
         waiting = self["accept"][rows] & (self["settled"][rows] == 0)
-        waiting &= self.decided < self["call_end"][rows] + PATIENCE
+        waiting &= self._patient(rows)
         if waiting.any():
             return int(self["round"][rows][int(np.argmax(waiting))])
         return self.returned
@@ -1585,7 +1590,9 @@ def _no_times(rows: int) -> FloatArray:
 
 def _grown(column: Column, capacity: int) -> Column:
     larger = np.zeros((capacity, *column.shape[1:]), column.dtype)
-    larger[: len(column)] = column
+    # Where nobody was overruled or erased the column is never written to, and takes no memory.
+    if column.dtype != np.bool_ or column.any():
+        larger[: len(column)] = column
     return larger
 
 

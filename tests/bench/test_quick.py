@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from bench import runner
 
 NEEDS = {"stumps": "fairlearn", "models": "fairlearn", "deciding": "vowpalwabbit"}
-NEEDS |= {"vw": "vowpalwabbit", "pass": "numba"}
+NEEDS |= {"older-fairlearn": "fairlearn", "vw": "vowpalwabbit", "pass": "numba"}
 """What a row compares with, where that is not installed everywhere."""
 
 
@@ -67,3 +67,42 @@ def test_a_row_whose_module_cannot_be_imported_is_recorded(results, monkeypatch)
     monkeypatch.setattr(runner, "ROWS", {"lost": runner._row("no_such_module", "nothing")})
     assert CliRunner().invoke(runner.main, []).exit_code == 1
     assert "ModuleNotFoundError" in json.loads(results.read_text())["rows"][0]["note"]
+
+
+def test_a_run_is_continued_with_what_was_not_measured_or_failed(results, monkeypatch):
+    asked = []
+
+    def failing(_tables, _quick):
+        asked.append("second")
+        raise OSError("the network is gone")
+
+    def measuring(name):
+        def measure(_tables, _quick):
+            asked.append(name)
+            return row(name)
+
+        return measure
+
+    monkeypatch.setattr(runner, "ROWS", {"first": measuring("first"), "second": failing})
+    assert CliRunner().invoke(runner.main, []).exit_code == 1
+    monkeypatch.setenv("EVENHAND_CONTINUE", "1")
+    rows = {name: measuring(name) for name in ("first", "second", "third")}
+    monkeypatch.setattr(runner, "ROWS", rows)
+    done = CliRunner().invoke(runner.main, [])
+    assert done.exit_code == 0, done.output
+    assert asked == ["first", "second", "second", "third"]
+    found = json.loads(results.read_text())
+    assert found["whole"]
+    assert [record["row"] for record in found["rows"]] == ["first", "second", "third"]
+    assert found["parts"] == ["first", "second", "third"]
+    monkeypatch.delenv("EVENHAND_CONTINUE")
+    assert CliRunner().invoke(runner.main, []).exit_code == 0
+    assert asked[4:] == ["first", "second", "third"]
+
+
+def test_two_rows_of_one_name_are_an_error(results, monkeypatch):
+    """The second would take the place of the first."""
+    monkeypatch.setattr(runner, "ROWS", {"twice": lambda *_: [*row("same"), *row("same")]})
+    assert CliRunner().invoke(runner.main, []).exit_code == 1
+    (found,) = json.loads(results.read_text())["rows"]
+    assert "one name" in found["note"]

@@ -579,7 +579,7 @@ def append_rows(
         {
             "epoch": np.array([row.epoch for row in rows]),
             "at": np.array([row.at for row in rows]),
-            "call_end": rounds.decided + np.array(ends_of_calls(rows)),
+            "call_left": np.array(ends_of_calls(rows)) - np.arange(1, len(rows) + 1),
             "accept": np.array([row.accept for row in rows]),
             "acceptance": np.array([row.acceptance for row in rows]),
             "audit": np.array([row.audit for row in rows]),

@@ -48,6 +48,11 @@ from evenhand.words import (
 
 Codes = NDArray[np.uint8 | np.uint16 | np.int32]
 """The bin of each row in each column, in the smallest kind of number that tells them apart."""
+COLUMNS_TOGETHER = 8
+CODES_TOGETHER = 2_048
+"""How many columns of stumps, with how many codes among them, go through the rows together: 4 ms
+instead of 11 on Adult, whose 83 columns of 88 have two values; the sums (32 kB) stay in the cache.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,30 +460,53 @@ def cut_totals(codes: Codes, starts: IntArray, channels: FloatArray, totals: Flo
     """For each of one or two channels c: totals[c, 0] = its sum over all rows; from 2 on, that over
     rows with codes >= b for each column and b >= 1; then that of codes < b in the same order.
     """
+    rows, columns = codes.shape
     pair = len(channels) == 2
     cuts = totals.shape[1] // 2 - 1
     above = totals[:, 2 : 2 + cuts]
     below = totals[:, 2 + cuts :]
-    for j in range(codes.shape[1]):
-        low = starts[j]
-        high = starts[j + 1]
-        sums = np.zeros((high - low, len(channels)))  # of each code; a pair lies side by side
-        for i in range(len(codes)):
-            code = np.int64(codes[i, j])
-            sums[code, 0] += channels[0, i]
-            if pair:
-                sums[code, 1] += channels[1, i]
-        for c in range(len(channels)):
-            total = 0.0
-            for at in range(high - low - 1, 0, -1):
-                total += sums[at, c]
-                above[c, low - j + at - 1] = total
-            if j == 0:
-                totals[c, 0] = total + sums[0, c]
-            total = 0.0
-            for at in range(1, high - low):
-                total += sums[at - 1, c]
-                below[c, low - j + at - 1] = total
+    first = 0
+    while first < columns:
+        # Columns of few codes go through the rows together. Alone, a column of two codes adds to
+        # the same two places again and again, and each addition waits for the one before.
+        stop = first + 1
+        while (
+            stop < columns
+            and stop - first < COLUMNS_TOGETHER
+            and starts[stop + 1] - starts[first] <= CODES_TOGETHER
+        ):
+            stop += 1
+        base = starts[first]
+        # of each code; a pair of channels lies side by side
+        sums = np.zeros((starts[stop] - base, len(channels)))
+        if stop - first == 1:
+            for i in range(rows):
+                code = np.int64(codes[i, first])
+                sums[code, 0] += channels[0, i]
+                if pair:
+                    sums[code, 1] += channels[1, i]
+        else:
+            for i in range(rows):
+                for j in range(first, stop):
+                    code = starts[j] - base + np.int64(codes[i, j])
+                    sums[code, 0] += channels[0, i]
+                    if pair:
+                        sums[code, 1] += channels[1, i]
+        for j in range(first, stop):
+            low = starts[j] - base
+            high = starts[j + 1] - base
+            for c in range(len(channels)):
+                total = 0.0
+                for at in range(high - 1, low, -1):
+                    total += sums[at, c]
+                    above[c, base + at - j - 1] = total
+                if j == 0:
+                    totals[c, 0] = total + sums[low, c]
+                total = 0.0
+                for at in range(low + 1, high):
+                    total += sums[at - 1, c]
+                    below[c, base + at - j - 1] = total
+        first = stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -494,8 +522,8 @@ class _BoundStumps(EnumeratedRows):
     edges: FloatArray
 
     def sums(self, channels: FloatArray) -> FloatArray:
-        """One pass over the codes per two channels, column by column: the sums of one column stay
-        in the cache, and its cumulative sums are those of its cuts.
+        """One pass over the codes per two channels, a few columns at a time: their sums stay in
+        the cache, and the cumulative sums of a column are those of its cuts.
         """
         cuts = len(self.edges) - (len(self.starts) - 1)
         out = np.empty((len(channels), 2 + 2 * cuts))
