@@ -52,8 +52,8 @@ def panels() -> list[Panel]:
     world = eh.environments.lending()
     setting = (world.hypotheses, eh.FalsePositiveRate(), LIMIT)
     learners = (
-        ("Equal on the labels you collect", GATHERED, FairOnGathered(*setting)),
-        ("evenhand, certified", CERTIFIED, eh.CertifiedLearner(*setting, 0.05)),
+        ("Equal on the outcomes you collect", GATHERED, FairOnGathered(*setting)),
+        ("evenhand: certified", CERTIFIED, eh.CertifiedLearner(*setting, 0.05)),
     )
     shown = [
         Panel(
@@ -69,7 +69,7 @@ def panels() -> list[Panel]:
     loss, policy = world.optimum(LIMIT)
     edges = np.array([0, ROUNDS])
     best = (edges, np.abs([world.gap(policy)]), np.array([loss]))
-    return [*shown, Panel("The best within the limit", OPTIMUM, [best])]
+    return [*shown, Panel("Ideal: the best within the limit", OPTIMUM, [best])]
 
 
 def draw_gaps(axes: "Axes", panel: Panel, note: str) -> None:
@@ -94,8 +94,10 @@ def draw_errors(axes: "Axes", panel: Panel, best: float) -> None:
         people = np.r_[edges[1:]] if len(errors) > 1 else edges
         share = errors if len(errors) > 1 else np.repeat(errors, 2)
         axes.plot(people, 100 * share, color=panel.colour, linewidth=1.3, alpha=0.8)
-    told = f"{100 * panel.errors:.1f} errors per 100 people in the end"
-    axes.annotate(told, (0.03, 0.9), xycoords="axes fraction", va="center", fontsize="small")
+    note = f"{100 * panel.errors:.1f} errors per 100 of {ROUNDS:,} people"
+    if panel.above:
+        note += "\n(above the limit)"
+    axes.annotate(note, (0.03, 0.9), xycoords="axes fraction", va="center", fontsize="small")
     axes.set(ylim=(20, 50))
 
 
@@ -123,8 +125,8 @@ def true_gap_and_errors(phone: bool = False) -> "Figure":
             one.spines[["top", "right"]].set_visible(False)
         below.set_xlabel("people decided")
     for above, below in places if phone else places[:1]:
-        above.set_ylabel("true gap")
-        below.set_ylabel("errors per 100 people")
+        above.set_ylabel("true gap in false positive rates")
+        below.set_ylabel("errors per 100 people so far")
     return figure
 
 
