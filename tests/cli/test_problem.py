@@ -11,7 +11,7 @@ COLUMNS = ColumnOptions(label="repaid", good="yes", group="group")
 
 
 def test_a_table_and_its_options_become_a_problem(lending):
-    task = table_problem(lending, COLUMNS, rates=("fpr", "fnr", "fpr"))
+    task = table_problem(lending, COLUMNS, rates=("fpr", "fnr"))
     assert [rate.symbol for rate in task.rates] == ["FPR", "FNR"]
     assert (task.source, len(task.sample), task.priced) == ("lending.csv", 1200, False)
 
