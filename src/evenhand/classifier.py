@@ -103,9 +103,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         The source of chance of `predict`, which an int makes reproducible; it also splits the table
         if `certify` is given.
     certify : float, optional
-        delta: fit on a third of the table and certify on the rest, so that the limit holds for the
-        population with probability 1 - delta (`evenhand.certify`). None limits the gap on the
-        training table alone.
+        delta: fit on a third of the table (half, if the class is not exact) and certify on the
+        rest, so that the limit holds for the population with probability 1 - delta
+        (`evenhand.certify`). None limits the gap on the training table alone.
     randomise : bool, default True
         With `certify`: whether the policy may toss coins; if not, it is the cheapest single rule
         that passes.

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     "--certify",
     metavar="DELTA",
     type=float,
-    help="Fit on a third of the table and certify on the rest: the limit holds for the population "
-    "with probability 1 - DELTA, not on the table alone.",
+    help="Fit on a third of the table (half, for classes that are not exact) and certify on the "
+    "rest: the limit holds for the population with probability 1 - DELTA, not on the table alone.",
 )
 @certify_options
 @click.option("--out", metavar="POLICY.JSON", type=JSON_FILE, help="Save the policy as plain JSON.")
