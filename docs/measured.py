@@ -92,9 +92,9 @@ def cause_of_the_stumps() -> str:
     older, newest = releases["row"].split(" with our bound stump, beside ")
     times = releases["figure"].removesuffix(" the CPU time (median)")
     return (
-        "The rows of stumps against fairlearn fell for a while because evenhand became slower: its "
-        f"pass took one column after the other (now {milliseconds} on Adult). fairlearn did not "
-        f"become faster: {older} take {times} the time of {newest}."
+        "The ratios of stumps against fairlearn fell for a while because evenhand became slower, "
+        f"not fairlearn faster: our pass took one column after the other (now {milliseconds} on "
+        f"Adult), and {older} take {times} the time of {newest}."
     )
 
 
