@@ -30,7 +30,8 @@ from evenhand_service.settings import load_settings
 
 WIDE = """
 from evenhand_service import audit_pack
-audit_pack.for_owner = None
+from evenhand_service.ledger import audit
+audit_pack.for_owner = audit.for_owner = None
 """
 """The mutant: a pack in files that everybody may read."""
 
