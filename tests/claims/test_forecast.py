@@ -1,16 +1,17 @@
 """The forecast of the round from which half of the learned weight is certified, against runs.
 
-The forecast is the one by which the learner decides how many people to audit
-(`algorithms/certified/forecast.py`); nothing is simulated for it. Eight populations with
-their own finite classes, and four real tables with linear rules, for which the plan knows the table
-as an out-of-fold score in bins; three rates; T = 3e5. The policy changes at the end of an epoch,
-and each epoch ends after 1.25 times the rounds before it, so that "within a factor of 1.5" is
-within one epoch of the median run, and two epochs are a factor of 1.56. The forecast leaves out
-that the learner also accepts where labels are worth something for the costs: it is late where
-that brings many labels, under FNR above all. The tables are those on which `FITTED_RULES` was
-chosen (with 100 or 1,000 instead of 30 their row would miss): no fresh test. Quick tier: one
-population, one run; a forecast that ignores the rules (every rule as if it tossed a fair coin)
-misses it by far.
+Nothing is simulated for it. The populations have finite classes: in each epoch ahead the policy
+with the least J is chosen, as the learner would, and every random quantity is replaced by what is
+expected of it (`algorithms/certified/priced_course.py`). The tables have linear rules, for which
+the plan knows the table as an out-of-fold score in bins, and the forecast by which the learner
+decides how many people to audit (`algorithms/certified/forecast.py`). Three rates; T = 3e5.
+
+The policy changes at the end of an epoch, and each epoch ends after 1.25 times the rounds before
+it, so that "within a factor of 1.5" is within one epoch of the median run, and two epochs are a
+factor of 1.56. The tables are those on which `FITTED_RULES` was chosen (with 100 or 1,000 instead
+of 30 their row would miss): no fresh test. Quick tier: one population, one run; a forecast that
+ignores the rules (every rule as if it tossed a fair coin), and one that forgets that J chooses,
+miss it by far.
 """
 
 from functools import lru_cache
@@ -30,14 +31,23 @@ from evenhand import (
     SelectionRate,
     simulate,
 )
-from evenhand.algorithms.certified.choose import MOST_PRIOR, PooledCosts
+from evenhand.algorithms.certified.choose import (
+    MOST_PRIOR,
+    PRICED_SCHEDULE,
+    SCHEDULE,
+    CertifiedSet,
+    PooledCosts,
+)
 from evenhand.algorithms.certified.evidence import FIRST_PEOPLE, group_codes
 from evenhand.algorithms.certified.forecast import Prospect, epoch_length
+from evenhand.algorithms.certified.priced_course import expected_course
 from evenhand.algorithms.certified.prior import likely_delta_parts
 from evenhand.algorithms.certified.settings import FIRST_FITTED, FIRST_ROUNDS
 from evenhand.algorithms.certified.state import LATER_GROUPS
 from evenhand.bounds import BettingBound
 from evenhand.environments import LowerBound, Replay, random_population, threshold_population
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.finite import TableRow
 from evenhand.planning.launch import certified_learner, share_of_delta
 from evenhand.planning.population import LaunchTerms, PlannedPopulation, from_table
 from evenhand.simulation.record import learned_weight
@@ -56,8 +66,7 @@ TABLES = ("adult", "compas", "taiwan", "gmsc")
 
 
 def expected(planned, terms):
-    """What the certified learner would expect on the planned population after its first rounds: the
-    forecast by which it audits.
+    """What the certified learner would expect on the planned population after its first rounds.
 
     Nothing is simulated: the regression is right, costs and gaps are known, and every process
     starts from nothing.
@@ -65,25 +74,26 @@ def expected(planned, terms):
     world = planned.world
     known = planned.learnable
     learner = certified_learner(terms, known, share_of_delta(planned, terms, len(known)))
+    schedule = SCHEDULE if planned.fitted else PRICED_SCHEDULE
     groups = world.population_sample().groups
-    rules = [row for row in world.accepts if row.any() and not row.all()]
-    if not rules:
+    rules = np.array([row for row in world.accepts if row.any() and not row.all()])
+    if not len(rules):
         return ()
     pairs = len(terms.rates) * len(groups) * (len(groups) - 1) // 2
     accepts = np.array([np.ones(len(world)), np.zeros(len(world)), *rules], dtype=np.float64)
-    negative = 1.0 - world.positive_rate
-    cost = accepts @ cost_of_each(world, terms)[0]
-    delta = (1.0 - LATER_GROUPS) * learner.guarantee.run_delta(1)
     start = first_look(planned, terms)
-    parts = expected_delta_parts(world, np.array(rules), cost_of_each(world, terms), terms, start)
+    costs = known_costs(world, rules, terms, start)
+    delta = (1.0 - LATER_GROUPS) * learner.guarantee.run_delta(1)
+    parts = expected_delta_parts(world, costs, terms)
     bound = BettingBound(groups, terms.rates, len(rules), delta, delta_parts=tuple(delta * parts))
     thresholds = bound.pair_thresholds.T
     # nothing is known of a rule's gap, and the two constants have none
     upper = np.tile(np.r_[0.0, 0.0, np.ones(len(rules))], (pairs, 1))
+    cost = accepts @ cost_of_each(world, terms)[0]
     prospect = Prospect(
         weight=world.probability,
         group=group_codes(world.group, groups),
-        negative=negative,
+        negative=1.0 - world.positive_rate,
         accepts=accepts,
         cost=cost,
         sure_cost=cost,
@@ -93,12 +103,18 @@ def expected(planned, terms):
         lower=0.0 - upper,
         upper=upper,
         threshold=np.pad(np.tile(thresholds, (len(terms.rates), 1)), ((0, 0), (2, 0))),
-        floor=lambda t: min(learner.schedule.exploration_floor(int(t)), 0.5 * terms.most),
-        accepted=accepts @ world.probability if terms.most < 1.0 else None,
-        most=terms.most,
-    ).narrowed()
+        floor=lambda t: schedule.exploration_floor(int(t)),
+    )
     horizon = float(terms.horizon)
-    return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
+    start = min(start, horizon - 1.0)
+    if planned.fitted:
+        prospect = prospect.narrowed()
+        return prospect.forecasts(prospect.course(start, horizon), horizon)
+    of_cells = np.concatenate([np.repeat([[1.0], [0.0]], len(costs.cost), axis=1), costs.accepts])
+    members = (ACCEPT_ALL, REJECT_ALL, *(TableRow(tuple(rule)) for rule in rules))
+    deployable = CertifiedSet(members, of_cells, 0.0 - upper, upper, terms.limit, "certify_only")
+    course = expected_course(prospect, costs, deployable, start, horizon)
+    return prospect.forecasts(course, horizon)
 
 
 def cost_of_each(world, terms):
@@ -112,25 +128,36 @@ def cost_of_each(world, terms):
     return cost, world.probability * (bad + good)
 
 
-def expected_delta_parts(world, rules, costs, terms, start):
-    """How a learner that knows the costs after its first people, up to the noise of as many labels
-    as it ever imagines, shares delta among the rules.
+def known_costs(world, rules, terms, start):
+    """The costs by which a learner chooses that knows them after its first people, up to the noise
+    of as many labels as it ever imagines; people whom no rule tells apart are one cell.
     """
-    cost, stake = costs
-    known = PooledCosts(
-        accepts=rules.astype(bool),
-        of_past=np.arange(len(world)),
-        cost=cost,
-        stake=stake,
-        chance=1.0 - world.positive_rate,
-        labels=MOST_PRIOR + start * world.probability,
-        fraction=world.probability,
-        acceptance=np.ones(len(world)),
+    _, first, cell = np.unique(rules, axis=1, return_index=True, return_inverse=True)
+    cell = cell.ravel()
+
+    def total(column):
+        return np.bincount(cell, weights=column)
+
+    cost, stake = cost_of_each(world, terms)
+    fraction = total(world.probability)
+    return PooledCosts(
+        accepts=rules[:, first].astype(bool),
+        of_past=cell,
+        cost=total(cost),
+        stake=total(stake),
+        chance=total(world.probability * (1.0 - world.positive_rate)) / fraction,
+        labels=MOST_PRIOR + start * fraction,
+        fraction=fraction,
+        acceptance=np.ones(len(fraction)),
     )
+
+
+def expected_delta_parts(world, costs, terms):
+    """How such a learner shares delta among the rules."""
     past = SimpleNamespace(group=np.asarray(world.group), weight=world.probability)
     groups = world.population_sample().groups
     generator = np.random.default_rng(0)
-    return likely_delta_parts(known, past, terms.rates, groups, terms.limit, generator)
+    return likely_delta_parts(costs, past, terms.rates, groups, terms.limit, generator)
 
 
 def first_look(planned, terms):
@@ -190,6 +217,20 @@ def test_a_run_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monkey
     assert agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
     monkeypatch.setitem(globals(), "Prospect", IgnoresTheRule)
     assert not agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
+
+
+def test_a_forecast_that_forgets_that_labels_have_a_price_misses_a_run(monkeypatch):
+    """Negative control: the cheapest mixture in each epoch instead of the one with the least J."""
+    name, rounds = "thresholds", 10_000
+    world = population(name).world
+    halves = [lived(world, world.hypotheses, "FPR", 0.05, rounds, 0)]
+    assert agrees(forecast(population(name), "FPR", 0.05, rounds), halves)
+
+    def cheapest(prospect, costs, deployable, start, horizon):
+        return prospect.narrowed().course(start, horizon)
+
+    monkeypatch.setitem(globals(), "expected_course", cheapest)
+    assert not agrees(forecast(population(name), "FPR", 0.05, rounds), halves)
 
 
 def test_what_is_not_within_the_horizon_is_foretold():

@@ -839,6 +839,13 @@ class PlanningInputs:
         bad = evidence.negatives / evidence.accepted if evidence.accepted else 0.5
         return self.budget_left / (length * max(bad, 1e-3))
 
+    @property
+    def audited(self) -> float | None:
+        """The fraction of the people whom the audit coin has accepted so far, where the bound looks
+        at them alone; else None."""
+        process = self.state.process
+        return process.audits / self.log.rounds if isinstance(process, AuditProcess) else None
+
     @cached_property
     def regression(self) -> OutcomeRegression:
         """m(x) = P[y = -1 | x], from all labels."""
@@ -881,7 +888,7 @@ class PlanningInputs:
         )
 
     @cached_property
-    def _pooled(self) -> tuple[PooledCosts, CertifiedSet]:
+    def pooled(self) -> tuple[PooledCosts, CertifiedSet]:
         """What accepting the people of each cell costs, and what may be deployed on them."""
         group = self.past.group if self.state.guarantee.group_decides else None
         costs = PooledCosts.of(
@@ -904,7 +911,7 @@ class PlanningInputs:
         person, with its variance. Fitted classes: doubly robust with capped weights.
         """
         if not self.state.guarantee.nominates:
-            costs, deployable = self._pooled
+            costs, deployable = self.pooled
             return deployable, costs.cost, costs.variance
         loss, variances = self._robust
         accepts = self.state.table(loss.features, loss.group)
@@ -920,12 +927,11 @@ class PlanningInputs:
         floor = self.floor
         rounds = self.log.rounds
         groups = state.groups or ()
-        costs, deployable = self._pooled
+        costs, deployable = self.pooled
         codes = group_codes(self.past.group, groups)
         inside = codes >= 0
         most = (self._affordable(length) - floor) / max(1.0 - floor, 1e-12)
         most_audits = float(np.clip(most, 0.0, 1.0))
-        process = state.process
         permitted = deployable
         if deployable.beside(floor).least > most_audits:  # the audit budget outranks the floor
             permitted = deployable.without_floor()
@@ -944,7 +950,7 @@ class PlanningInputs:
             ahead=max(self.rounds_ahead - length, 0.0),
             most_audits=most_audits,
             more_audits=self.audit_rate == "auto",
-            audited=process.audits / rounds if isinstance(process, AuditProcess) else None,
+            audited=self.audited,
         ).best(stream(state.guarantee.seed, "pricing", self.number))
         weights = (1.0 - floor) * found.weights
         weights[0] += floor
@@ -1012,9 +1018,10 @@ class PlanningInputs:
         if not len(self.past.weight):
             return None
         horizon = self.round + self.rounds_ahead
-        return Outlook(self.number, float(self.round), horizon, self._prospect())
+        return Outlook(self.number, float(self.round), horizon, self.prospect.narrowed())
 
-    def _prospect(self) -> Prospect:
+    @cached_property
+    def prospect(self) -> Prospect:
         """Who will come, and what is known of the members: all from closed cohorts.
 
         A member is sure to save what it is estimated to save, less AUDIT_Z standard errors.
@@ -1061,7 +1068,7 @@ class PlanningInputs:
             accepted=None if deployable.accepted_shares is None else deployable.accepted_shares[2],
             most=state.guarantee.most,
             played=tuple(played),
-        ).narrowed()
+        )
 
 
 def _deployed(

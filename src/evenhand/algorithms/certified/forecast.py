@@ -321,17 +321,30 @@ class Prospect:
         quarter = 0.25 * (self.upper - self.lower)
         return np.clip(np.array(foretold), middle - quarter, middle + quarter)
 
+    def _middle(self, old: FloatArray | float) -> FloatArray:
+        """(..., gaps, M): where intervals lie if `old` of the information is there already: around
+        the middle of the present one at first, and around the expected gap once later rounds have
+        shown more."""
+        return np.asarray(self.gap + (0.5 * (self.lower + self.upper) - self.gap) * old)
+
+    def intervals(
+        self, information: FloatArray, skewness: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """lower, upper (gaps, M) once I and J have grown to these."""
+        middle = self._middle(self.present[0] / np.maximum(information, 1e-300))
+        widths = self.widths(information, skewness)
+        return np.maximum(middle - widths, -1.0), np.minimum(middle + widths, 1.0)
+
     def allowed(
         self, widths: FloatArray, old: FloatArray | float = 0.0, rate: int | None = None
     ) -> FloatArray:
         """(..., M): the cheapest mixture that widths (..., gaps, M) allow, under all rates or one.
 
-        old: the part of the information that is there already. An interval lies around the middle
-        of the present one at first, and around the expected gap once later rounds have shown more.
+        old: the part of the information that is there already.
         """
         pairs = len(self._pairs)
         rows = slice(None) if rate is None else slice(rate * pairs, (rate + 1) * pairs)
-        middle = self.gap + (0.5 * (self.lower + self.upper) - self.gap) * old
+        middle = self._middle(old)
         ends = np.minimum(middle + widths, 1.0), np.minimum(widths - middle, 1.0)
         constraints = np.concatenate([end[..., rows, :] for end in ends], axis=-2)
         if self.accepted is None:

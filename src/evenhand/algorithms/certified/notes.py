@@ -8,6 +8,7 @@ from evenhand.algorithms.certified.choose import PlanningInputs
 from evenhand.algorithms.certified.evidence import FIRST_PEOPLE
 from evenhand.algorithms.certified.forecast import RateForecast
 from evenhand.algorithms.certified.hard_counts import budget_left, budget_spent
+from evenhand.algorithms.certified.priced_course import expected_course
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.rounds import Rounds
 
@@ -115,12 +116,26 @@ def budget_for_start(state: CertifiedState) -> float:
 
 def forecasts(inputs: PlanningInputs) -> tuple[RateForecast, ...]:
     """How far the evidence of each rate is expected to come within the horizon."""
-    outlook = inputs.outlook
-    if outlook is None:
+    if not len(inputs.past.weight):
         return ()
-    prospect = outlook.prospect
-    if inputs.audit_rate == "auto":
-        course = prospect.course(outlook.start, outlook.horizon)
+    start = float(inputs.round)
+    horizon = start + inputs.rounds_ahead
+    chooses = inputs.audit_rate == "auto"
+    if not inputs.state.guarantee.nominates:
+        prospect = inputs.prospect
+        course = expected_course(
+            prospect,
+            *inputs.pooled,
+            start,
+            horizon,
+            more_audits=chooses,
+            audited=inputs.audited,
+            budget=inputs.budget_left,
+        )
+        return prospect.forecasts(course, horizon)
+    prospect = inputs.prospect.narrowed()
+    if chooses:
+        course = prospect.course(start, horizon)
     else:
-        course = prospect.trajectory(0.0, outlook.start, outlook.horizon)
-    return prospect.forecasts(course, outlook.horizon)
+        course = prospect.trajectory(0.0, start, horizon)
+    return prospect.forecasts(course, horizon)
