@@ -257,6 +257,11 @@ def table_case(name):
     return found
 
 
+def plain(round):
+    """None where it is not within the horizon."""
+    return round if isfinite(round) else None
+
+
 def judged(claims, title, cases, target=0.8):
     """Enter and return the share within a factor of 1.5, and the share of right answers to "within
     the horizon?".
@@ -278,6 +283,10 @@ def judged(claims, title, cases, target=0.8):
         "shown as it is" if target is None else f">= {target:.0%} of the cases",
         f"{close:.0%} of {len(cases)}" + (f" (not: {'; '.join(missed)})" if missed else ""),
         target is None or close >= target,
+        raw=[
+            [name, rate, plain(foretold), [plain(half) for half in halves]]
+            for name, rate, _, foretold, halves in cases
+        ],
     )
     claims.add(
         f"forecast, {title}: whether that is within the horizon",

@@ -5,7 +5,7 @@ of people, where that would take too long). One more run, with a seed of its own
 launch would show.
 
 What is foretold: the verdict (whether one more run saves), and the round from which half of the
-learned policy's weight is certified (the median run of the plan). Each table is planned with and
+learned policy's weight is certified (the median of the plan's runs). Each table is planned with and
 without a cap. A contradiction is a clear verdict, "worth it", "not worth it" or "nothing to gain",
 that the run ends on the other side of; of the verdicts that are only probable, a quarter may be
 wrong.
@@ -19,6 +19,12 @@ the probability is computed: from the mean and the spread of its runs each plan 
 probability one more run contradicts it, and the test asserts that these sum to at most .05. That
 is its error rate, under normality.
 
+The forecast is held against that run, and against the median of it and four more. One run is hard
+to foretell by a single round: of 24 runs of each random table no round is within a factor of 1.5 of
+more than 72% (with the cap 77%), although it is chosen with these runs known. So a plan shows a
+band, too, from the earliest to the latest of its eight runs: it holds one more run with probability
+7/9 at least, because each of nine runs is as likely to be the earliest or the latest.
+
 Outside of the interval, on either side: P[Binomial(36, .01) > 6] < 1e-6 for correct code; intervals
 that hold a run with probability .7 only (those of the middle 80% of 8 runs do) would fail with
 probability > .9.
@@ -29,6 +35,7 @@ Negative control: a plan that looks at 600 rows in 12 bins, as plans did, says "
 
 import os
 
+import numpy as np
 import pytest
 from tests.planning.launches import random_table, thinned, verdict
 
@@ -39,6 +46,8 @@ ERROR_RATE = 0.05
 REAL = ("adult", "compas", "german", "taiwan", "loanapp", "recid", "gmsc", "lending")
 """All published tables, and the synthetic one."""
 CAPS = (None, 0.3)
+SEEDS = 5
+"""Runs whose median the forecast is held against."""
 TABLES = int(os.environ.get("EVENHAND_PLANNED_TABLES", "30"))
 """How many random tables; fewer for a quick look."""
 
@@ -46,9 +55,10 @@ TABLES = int(os.environ.get("EVENHAND_PLANNED_TABLES", "30"))
 def judged(name, found):
     plan = found.plan
     marks = "CONTRADICTED " * found.contradicted + "misled " * found.misled
-    marks += "outside " * found.outside + "forecast missed" * (not found.foretold)
+    marks += "outside " * found.outside
+    marks += "forecast missed" * (not found.foretells(float(np.median(found.halves))))
     verdict_of = f"{plan.answer}, {plan.saving.describe()}, saved {found.saved:,.0f}"
-    forecast = f"half {plan.half.describe()}, in the run {found.half:,.0f}"
+    forecast = f"half {plan.half.describe()}, in the runs {found.halves}"
     print(f"{name}: {verdict_of}; {forecast} {marks}")
     return found
 
@@ -58,7 +68,14 @@ def summary(claims, tables, found):
     outside = sum(one.outside for one in found)
     chance = sum(one.contradiction_chance for one in found)
     probable = [one for one in found if one.plan.answer.startswith("probably")]
-    close = sum(one.foretold for one in found) / len(found)
+    one_run = np.mean([one.foretells(one.halves[0]) for one in found])
+    median = np.mean([one.foretells(float(np.median(one.halves))) for one in found])
+    in_band = np.mean([one.in_band for one in found])
+    raw = [
+        [plain(end) for end in (one.plan.half.round, one.plan.half.early, one.plan.half.late)]
+        + [[plain(half) for half in one.halves]]
+        for one in found
+    ]
     claims.add(
         f"plan's verdict equals what a long run shows ({tables})",
         "0 contradictions",
@@ -69,20 +86,36 @@ def summary(claims, tables, found):
     claims.add(
         f"plan's forecast of half of the weight against a long run ({tables})",
         "within a factor of 1.5 in 80%",
-        f"{close:.0%} of {len(found)}",
-        close >= 0.8,
+        f"{one_run:.0%} of {len(found)}; {in_band:.0%} within the band that the plan shows",
+        one_run >= 0.8,
+        raw=raw,
+    )
+    claims.add(
+        f"plan's forecast of half of the weight against the median of {SEEDS} runs ({tables})",
+        "within a factor of 1.5 in 80%",
+        f"{median:.0%} of {len(found)}",
+        median >= 0.8,
     )
     assert chance <= ERROR_RATE
     assert contradicted == 0
     return outside
 
 
+def plain(round):
+    """None where it is not within the horizon."""
+    return None if round is None or not np.isfinite(round) else round
+
+
+def planned(name, table, limit, cap):
+    found = verdict(table, table, limit, PEOPLE, cap=cap, more_runs=SEEDS - 1)
+    return judged(f"{name}, cap {cap}", found)
+
+
 @pytest.mark.claims
 @pytest.mark.parametrize("cap", CAPS)
 def test_no_verdict_on_random_tables_is_contradicted(claims, cap):
     found = [
-        judged(f"table {seed}, cap {cap}", verdict(table, table, 0.1, PEOPLE, cap=cap))
-        for seed, table in ((seed, random_table(seed)) for seed in range(TABLES))
+        planned(f"table {seed}", random_table(seed), limit=0.1, cap=cap) for seed in range(TABLES)
     ]
     assert summary(claims, f"{TABLES} random tables, cap {cap or 'none'}", found) <= 6
 
@@ -100,5 +133,5 @@ def test_no_verdict_on_real_tables_is_contradicted(claims, cap):
     found = []
     for name in REAL:
         sample = read_table(name).encoded().sample
-        found.append(judged(f"{name}, cap {cap}", verdict(sample, sample, 0.05, PEOPLE, cap=cap)))
+        found.append(planned(name, sample, limit=0.05, cap=cap))
     assert summary(claims, f"7 real tables and lending, cap {cap or 'none'}", found) <= 2

@@ -73,13 +73,15 @@ def thinned(sample: eh.LabelledSample) -> eh.LabelledSample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A plan, and one run of the real class on the whole table: what it saved against the constant,
-    and after how many people half of the learned policy's weight was certified for good.
+    """A plan, and one run of the real class on the whole table: what it saved against the constant.
+
+    halves: after how many people half of the learned policy's weight was certified for good, in
+    this run and in others.
     """
 
     plan: eh.planning.LaunchPlan
     saved: float
-    half: float
+    halves: tuple[float, ...]
     people: int
 
     @property
@@ -113,25 +115,31 @@ class Verdict:
         tiny = 1e-6 * self.people
         return not self.plan.saving.low - tiny <= self.saved <= self.plan.saving.high + tiny
 
-    @property
-    def foretold(self) -> bool:
-        """Whether the forecast is within a factor of 1.5 of the run (one epoch; rounds are whole
+    def foretells(self, half: float) -> bool:
+        """Whether the forecast is within a factor of 1.5 of this round (one epoch; rounds are whole
         numbers), or neither is within the horizon.
         """
         said = self.plan.half.round
-        if said is None or not np.isfinite(self.half):
-            return said is None and not np.isfinite(self.half)
-        return 1 / FACTOR <= said / self.half <= FACTOR
+        if said is None or not np.isfinite(half):
+            return said is None and not np.isfinite(half)
+        return 1 / FACTOR <= said / half <= FACTOR
+
+    @property
+    def in_band(self) -> bool:
+        """Whether the run reaches half of the weight within the band that the plan shows."""
+        band = (self.plan.half.early, self.plan.half.late)
+        early, late = (np.inf if end is None else end for end in band)
+        return early <= self.halves[0] <= late
 
 
 FACTOR = 1.5 * (1 + 1e-3)
 
 
 def real_run(
-    sample: eh.LabelledSample, plan: eh.planning.LaunchPlan, cap: float | None = None
+    sample: eh.LabelledSample, plan: eh.planning.LaunchPlan, cap: float | None, seed: int
 ) -> tuple[float, float]:
     """What one run of the real class on the whole table saves, and when half of the weight is
-    certified; its seed is none of a plan's.
+    certified.
     """
     world = eh.environments.Replay(sample, hypotheses=eh.Stumps())
     people = plan.horizon
@@ -141,7 +149,7 @@ def real_run(
     if cap is not None:  # known from the plan; only the regret would need it
         nobody = eh.policies.Mixture((eh.hypotheses.REJECT_ALL,), (1.0,))
         world.know_optimum(plan.limit, FPR, eh.Prices(), plan.best_cost, nobody, (0.0, cap))
-    run = eh.simulate(learner, world, people, 1_000, plan.limit)
+    run = eh.simulate(learner, world, people, seed, plan.limit)
     accept, reject = constant_costs(world, eh.Prices())
     most = 1.0 if cap is None else cap
     constant = min(reject, most * accept + (1 - most) * reject)
@@ -160,9 +168,13 @@ def verdict(
     people: int,
     runs: int = 8,
     cap: float | None = None,
+    more_runs: int = 0,
 ) -> Verdict:
-    """The plan on some rows, and a run on the whole table."""
+    """The plan on some rows, and one run and some more on the whole table; their seeds are none of
+    a plan's.
+    """
     plan = eh.planning.plan_from_sample(
         rows, eh.Stumps(), limit=limit, horizon=people, runs=runs, accept_at_most=cap
     )
-    return Verdict(plan, *real_run(sample, plan, cap), people)
+    played = [real_run(sample, plan, cap, 1_000 + seed) for seed in range(1 + more_runs)]
+    return Verdict(plan, played[0][0], tuple(half for _, half in played), people)

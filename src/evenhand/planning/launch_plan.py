@@ -4,7 +4,7 @@ that say so.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -221,6 +221,37 @@ class Curve(Brief):
         return plain_fields(self)
 
 
+def median_round(reached_at: FloatArray) -> float:
+    """The median round of one more run, estimated from n runs; infinity if most do not reach it.
+
+    The middle one of a few runs is a poor estimate of the median: another n runs have another one.
+    Its mean over resampled runs has a smaller variance (Harrell and Davis, 1982): with r_(1) <= ...
+    <= r_(n) the ordered rounds,
+
+        ln(1 + median) = sum_i w_i ln(1 + r_(i)),    w_i = B(i/n) - B((i - 1)/n),
+
+    B the distribution function of Beta((n + 1)/2, (n + 1)/2). Logarithms, because epochs grow by a
+    factor. A run that does not reach it counts as the latest one that does.
+
+    >>> import numpy as np
+    >>> round(median_round(np.array([1_000.0, 1_250.0, 1_562.0, 10_000.0])))
+    1718
+    >>> median_round(np.array([1_000.0, np.inf, np.inf]))
+    inf
+    """
+    from scipy.special import betainc
+
+    runs = np.sort(reached_at)
+    count = len(runs)
+    if not isfinite(runs[(count - 1) // 2]):
+        return inf
+    rounds = np.minimum(runs, runs[np.isfinite(runs)][-1])
+    half = (count + 1) / 2
+    weights = np.diff(betainc(half, half, np.arange(count + 1) / count))
+    # a run that has the weight from the start reaches it after 0 rounds
+    return float(np.expm1(weights @ np.log1p(rounds)))
+
+
 @dataclass(frozen=True)
 class Milestone:
     """The round from which a share of the learned policy's full weight is deployed for good.
@@ -230,7 +261,8 @@ class Milestone:
     share : float
         The share.
     round, early, late : int or None
-        The median over the simulated runs, and the band; None means not within the horizon.
+        The median over the simulated runs (`median_round`), and the band; None means not within
+        the horizon.
     reached : int
         How many runs reached it.
     runs : int
@@ -240,7 +272,7 @@ class Milestone:
     --------
     >>> import numpy as np
     >>> Milestone.of(0.5, np.array([200.0, 300.0, 250.0])).describe()
-    'after 250 people (200 to 300)'
+    'after 247 people (200 to 300)'
     >>> Milestone.of(0.5, np.array([np.inf, 300.0, np.inf])).describe()
     'not within the horizon (1 of 3 simulation runs)'
     """
@@ -268,9 +300,10 @@ class Milestone:
         Milestone
             Median and band.
         """
-        quantiles = [0.5, (1 - MARGIN) / 2, (1 + MARGIN) / 2]
-        figures = np.quantile(reached_at, quantiles, method="inverted_cdf")
-        median, early, late = (int(value) if isfinite(value) else None for value in figures)
+        band = [(1 - MARGIN) / 2, (1 + MARGIN) / 2]
+        ends = np.quantile(reached_at, band, method="inverted_cdf")
+        figures = (median_round(reached_at), *ends)
+        median, early, late = (round(value) if isfinite(value) else None for value in figures)
         reached = int(np.isfinite(reached_at).sum())
         return cls(share, median, early, late, reached, len(reached_at))
 
