@@ -658,9 +658,10 @@ class _Launch:
 
     def milestone(self, share: float) -> Milestone:
         """When this share of the full weight is certified for good."""
-        if self.full_weight == 0:
-            return Milestone.of(share, np.full(len(self.seeds), inf))
-        return Milestone.of(share, self.runs.reached(share * self.full_weight))
+        reached_at = np.full(len(self.seeds), inf)
+        if self.full_weight > 0:
+            reached_at = self.runs.reached(share * self.full_weight)
+        return Milestone.of(share, reached_at, self.terms.horizon)
 
     @property
     def final_share(self) -> float:

@@ -221,7 +221,7 @@ class Curve(Brief):
         return plain_fields(self)
 
 
-def median_round(reached_at: FloatArray) -> float:
+def median_round(reached_at: FloatArray, horizon: float) -> float:
     """The median round of one more run, estimated from n runs; infinity if most do not reach it.
 
     The middle one of a few runs is a poor estimate of the median: another n runs have another one.
@@ -231,12 +231,12 @@ def median_round(reached_at: FloatArray) -> float:
         ln(1 + median) = sum_i w_i ln(1 + r_(i)),    w_i = B(i/n) - B((i - 1)/n),
 
     B the distribution function of Beta((n + 1)/2, (n + 1)/2). Logarithms, because epochs grow by a
-    factor. A run that does not reach it counts as the latest one that does.
+    factor. A run that does not reach it counts as the horizon.
 
     >>> import numpy as np
-    >>> round(median_round(np.array([1_000.0, 1_250.0, 1_562.0, 10_000.0])))
+    >>> round(median_round(np.array([1_000.0, 1_250.0, 1_562.0, np.inf]), 10_000))
     1718
-    >>> median_round(np.array([1_000.0, np.inf, np.inf]))
+    >>> median_round(np.array([1_000.0, np.inf, np.inf]), 10_000)
     inf
     """
     from scipy.special import betainc
@@ -245,7 +245,7 @@ def median_round(reached_at: FloatArray) -> float:
     count = len(runs)
     if not isfinite(runs[(count - 1) // 2]):
         return inf
-    rounds = np.minimum(runs, runs[np.isfinite(runs)][-1])
+    rounds = np.minimum(runs, horizon)
     half = (count + 1) / 2
     weights = np.diff(betainc(half, half, np.arange(count + 1) / count))
     # a run that has the weight from the start reaches it after 0 rounds
@@ -271,9 +271,9 @@ class Milestone:
     Examples
     --------
     >>> import numpy as np
-    >>> Milestone.of(0.5, np.array([200.0, 300.0, 250.0])).describe()
+    >>> Milestone.of(0.5, np.array([200.0, 300.0, 250.0]), horizon=1_000).describe()
     'after 247 people (200 to 300)'
-    >>> Milestone.of(0.5, np.array([np.inf, 300.0, np.inf])).describe()
+    >>> Milestone.of(0.5, np.array([np.inf, 300.0, np.inf]), horizon=1_000).describe()
     'not within the horizon (1 of 3 simulation runs)'
     """
 
@@ -285,7 +285,7 @@ class Milestone:
     runs: int
 
     @classmethod
-    def of(cls, share: float, reached_at: FloatArray) -> "Milestone":
+    def of(cls, share: float, reached_at: FloatArray, horizon: float) -> "Milestone":
         """Summarise when simulated runs reached it.
 
         Parameters
@@ -294,6 +294,8 @@ class Milestone:
             The share.
         reached_at : array of float
             The round of each run; infinity where it was not within the horizon.
+        horizon : float
+            The rounds of each run.
 
         Returns
         -------
@@ -302,7 +304,7 @@ class Milestone:
         """
         band = [(1 - MARGIN) / 2, (1 + MARGIN) / 2]
         ends = np.quantile(reached_at, band, method="inverted_cdf")
-        figures = (median_round(reached_at), *ends)
+        figures = (median_round(reached_at, horizon), *ends)
         median, early, late = (round(value) if isfinite(value) else None for value in figures)
         reached = int(np.isfinite(reached_at).sum())
         return cls(share, median, early, late, reached, len(reached_at))
