@@ -19,11 +19,11 @@ the probability is computed: from the mean and the spread of its runs each plan 
 probability one more run contradicts it, and the test asserts that these sum to at most .05. That
 is its error rate, under normality.
 
-The forecast is held against that run, and against the median of it and four more. One run is hard
-to foretell by a single round: of 24 runs of each random table no round is within a factor of 1.5 of
-more than 72% (with the cap 77%), although it is chosen with these runs known. So a plan shows a
-band, too, from the earliest to the latest of its eight runs: it holds one more run with probability
-7/9 at least, because each of nine runs is as likely to be the earliest or the latest.
+The forecast is held against that run, and against the median of it and four more. No single round
+foretells one run in 80% of the tables: of 24 runs of each of the 30 random tables without a cap,
+the round that is chosen with these runs known is within a factor of 1.5 of 72% on average. So a
+plan shows a band, too, from the earliest to the latest of its eight runs. It holds one more run
+with probability 7/9 at least: each of nine runs is as likely to be the earliest or the latest.
 
 Outside of the interval, on either side: P[Binomial(36, .01) > 6] < 1e-6 for correct code; intervals
 that hold a run with probability .7 only (those of the middle 80% of 8 runs do) would fail with
