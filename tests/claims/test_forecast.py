@@ -153,11 +153,18 @@ def known_costs(world, rules, terms, start):
 
 
 def expected_delta_parts(world, costs, terms):
-    """How such a learner shares delta among the rules."""
+    """How such a learner shares delta among the rules, on average over its draws: those of a single
+    seed move the forecast by an epoch.
+    """
     past = SimpleNamespace(group=np.asarray(world.group), weight=world.probability)
     groups = world.population_sample().groups
-    generator = np.random.default_rng(0)
-    return likely_delta_parts(costs, past, terms.rates, groups, terms.limit, generator)
+    parts = [
+        likely_delta_parts(
+            costs, past, terms.rates, groups, terms.limit, np.random.default_rng(seed)
+        )
+        for seed in range(10)
+    ]
+    return np.mean(parts, axis=0)
 
 
 def first_look(planned, terms):
