@@ -226,6 +226,7 @@ def test_a_run_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monkey
     assert not agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
 
 
+@pytest.mark.thorough
 def test_a_forecast_that_forgets_that_labels_have_a_price_misses_a_run(monkeypatch):
     """Negative control: the cheapest mixture in each epoch instead of the one with the least J."""
     name, rounds = "thresholds", 10_000
@@ -234,7 +235,7 @@ def test_a_forecast_that_forgets_that_labels_have_a_price_misses_a_run(monkeypat
     assert agrees(forecast(population(name), "FPR", 0.05, rounds), halves)
 
     def cheapest(prospect, costs, deployable, start, horizon):
-        return prospect.narrowed().course(start, horizon)
+        return prospect.trajectory(0.0, start, horizon)
 
     monkeypatch.setitem(globals(), "expected_course", cheapest)
     assert not agrees(forecast(population(name), "FPR", 0.05, rounds), halves)
