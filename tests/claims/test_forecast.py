@@ -255,9 +255,10 @@ def population_case(name, rate, limit):
 
 
 def table_case(name):
-    world = Replay.of_table(read_table(name).encoded(), Linear())
+    table = read_table(name).encoded()
+    world = Replay.of_table(table, Linear())
     terms = LaunchTerms(0.05, 0.05, ROUNDS, tuple(RATES.values()))
-    planned = from_table(world.population_sample(), Linear(), "certify_only", None, terms)
+    planned = from_table(table.sample, Linear(), "certify_only", None, terms)
     found = []
     for rate in RATES:
         halves = [lived(world, Linear(), rate, 0.05, ROUNDS, seed) for seed in range(SEEDS)]
