@@ -49,7 +49,7 @@ def entries() -> dict[str, object]:
             .predict_proba(people.features)
         ),
         "plan_from_sample": lambda rules: plan_from_sample(
-            people, rules, limit=0.2, rate="fpr", horizon=100, runs=1
+            people, rules, limit=0.2, rate="fpr", horizon=200, runs=1
         ),
         "Replay": lambda rules: eh.environments.Replay(people, hypotheses=rules).optimum(0.1)[0],
     }
