@@ -140,7 +140,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
     -----
     `fit` solves FairCSC (section 3.1 of the paper) on the training table. What it measures is in
     sample and certifies nothing about the population; with `certify` a certificate does. Then
-    `cost_` and `gaps_` are those on the people who were kept for certifying.
+    `cost_` is that of the people who were kept for certifying, scaled to the whole table, and
+    `gaps_` has the middle of each certified interval.
 
     Examples
     --------
