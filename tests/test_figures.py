@@ -6,13 +6,15 @@ compared below, too.
 """
 
 import json
+import math
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from evenhand import schema
+from evenhand import schema, theory
+from evenhand.bandit.feasibility import iteration_cap
 from evenhand.bounds import betting
 from evenhand.planning import launch_plan
 from evenhand.tables import described, frame
@@ -135,6 +137,36 @@ def test_a_number_without_a_source_is_seen():
     assert untold(row, "0.36, T0 1,017, 14 %") == [".42"]
     assert untold("| 5,000 people, T = 1e5 |", "PEOPLE = 5_000; T = 10**5") == []
     assert source_of("guarantee/index.md", row) == ""
+
+
+def computed() -> set[str]:
+    """Figures of the page of deviations that follow from formulas, as the page writes them."""
+    both = theory.iteration_cap(0.01, 2)
+    return {
+        f"{both:,.0f}",
+        f"{theory.uniform_rounds(1e6, math.log(204), 0.001):,}",
+        *(f"{round(theory.lower_bound_horizon(alpha)):,}" for alpha in (1 / 4, 1 / 3)),
+        f"{math.ceil(iteration_cap(0.01, 2)):,}",
+        f"{(0.85 + 0.01) / (0.9 + 0.85):.3f}".lstrip("0"),  # w .9 - (1 - w) .85 <= .01
+    }
+
+
+def test_no_figure_of_the_deviations_is_without_a_source():
+    """Every number of its prose with a comma, point, exponent or percent sign is kept, stands in the
+    test of the deviation, or follows from a formula.
+    """
+    page = (DOCS / "paper/deviations.md").read_text(encoding="utf-8")
+    tests = (ROOT / "tests/test_deviations.py").read_text(encoding="utf-8")
+    known = " ".join([measured("claims"), tests, *computed()])
+    rounded = {f"{one:.0%}" for one in values_in(measured("claims")) if one < 1}
+    prose = re.sub(r"(?i)\b(definition|entry|proposition)\s+\d+(\.\d+)?", "", page)
+    prose = re.sub(r"\b(?:19|20)\d\d\b|\b\d\.\d+(?=[;:] [A-Z])", "", prose)
+
+    def strange(text):
+        return [one for one in untold(text, known) if re.search("[,.%e]", one)]
+
+    assert [one for one in strange(prose) if one not in rounded] == []
+    assert strange("regret is 17,123 and .777") == ["17,123", ".777"]
 
 
 def shares_of_the_constant(horizon: str) -> dict[str, float]:
