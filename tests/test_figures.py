@@ -152,7 +152,7 @@ def computed() -> set[str]:
 
 
 def test_no_figure_of_the_deviations_is_without_a_source():
-    """Every number of its prose with a comma, point, exponent or percent sign is kept, stands in the
+    """Every number of its prose with a comma, point, exponent or percent sign is kept, in the
     test of the deviation, or follows from a formula.
     """
     page = (DOCS / "paper/deviations.md").read_text(encoding="utf-8")

@@ -207,4 +207,5 @@ def test_as_a_real_process(start, lending, tmp_path: Path):
 
 def test_the_help_explains_every_class():
     listed = CliRunner().invoke(main, ["solve", "--help"]).output.split("The classes\n", 1)[1]
-    assert re.findall(r"^ {4}(\w+) {2,}\w", listed, flags=re.M)[: len(CLASSES)] == list(CLASSES)
+    explained = re.findall(r"^ {4}(\w+) {2,}\w", listed.split("\n\n", 1)[0], flags=re.M)
+    assert sorted(explained) == sorted(CLASSES)
