@@ -184,8 +184,8 @@ def test_what_the_readme_says_about_cost_is_what_was_kept():
     rate, after 100,000 people.
     """
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    (said,) = re.findall(r"(\.\d\d) to (\.\d\d) of that of accepting or rejecting all", text)
-    (adult,) = re.findall(r"on Adult it was (\d\.\d\d)", text)
+    (said,) = re.findall(r"(\.\d\d) to (\.\d\d) of the regret of the better constant", text)
+    (adult,) = re.findall(r"on Adult it had (\d\.\d\d)", text)
     shares = shares_of_the_constant("1e5")
     if not shares:
         pytest.skip("no results of make claims-tables are kept")
