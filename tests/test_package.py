@@ -109,7 +109,7 @@ def test_the_readme_opens_with_what_a_newcomer_wants():
     """What it is, the picture, the commands of a checkout, ten lines with what they print, the
     price, when not to use it, the paper, a comparison, links: in order.
     """
-    order = ["evenhand makes", "![", "    make demo", "    pip install", "```python", "```text"]
+    order = ["evenhand is", "![", "    make demo", "    pip install", "```python", "```text"]
     order += ["what it costs", "When not", "## The paper", "## Beside", "## Links"]
     places = [README.index(word) for word in order]
     assert places == sorted(places)
