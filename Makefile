@@ -12,7 +12,7 @@ CORE    := tests/algorithms tests/mutants tests/bounds tests/bandit tests/estima
 
 SERVICE_check := [check]
 SERVICE_test  := [test]
-SERVICE_dev   := [test]
+SERVICE_dev   := [check,traces]
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -79,7 +79,7 @@ docs: $(VENV)/.installed-docs  ## build the documentation into site/; a warning 
 	$(BIN)/python docs/check_site.py site
 	@echo "The documentation is in site/index.html; it needs no network to be read."
 
-venv: $(VENV)/.installed-dev $(VENV)/.installed-bench $(VENV)/.installed-docs  ## install everything and run nothing
+venv: $(VENV)/.installed-dev $(VENV)/.installed-test $(VENV)/.installed-bench $(VENV)/.installed-docs  ## install everything and run nothing
 
 clean:  ## remove .venv and everything that was generated
 	rm -rf $(VENV) .venv-lowest .venv-newest site build jupyter_execute dist docs/api docs/service .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

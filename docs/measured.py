@@ -36,8 +36,8 @@ def as_markdown(kind: str, containing: str = "") -> str:
     """When and where this was measured, and the rows whose name contains a text, by default all of
     them, those that miss their target first.
     """
-    if not (KEPT / f"{kind}.json").exists():
-        return f"*No results of `make {kind}` are kept for this version.*"
+    if not (KEPT / f"{kind}.json").exists() or not read(kind)["whole"]:
+        return f"*No results of a whole `make {kind}` are kept for this version.*"
     kept = read(kind)
     where = kept["where"]
     wanted = [row for row in kept["rows"] if containing in row["row"]]

@@ -24,9 +24,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).with_name("uv")
 QUICK = ["tests/test_readme.py", "tests/test_face.py", "tests/test_words.py", "tests/faircsc"]
-NOT_FOR_USERS = {"test", "lint", "docs", "dev", "bench"}
+NOT_FOR_USERS = {"check", "test", "lint", "docs", "dev", "bench"}
 TRIES = {
-    "": ["evenhand --version", "python -m evenhand solve --help", "python readme.py"],
+    "": [
+        "evenhand --version",
+        "python -m evenhand solve --help",
+        "python readme.py",
+        # without matplotlib the figures are printed, and no picture is drawn
+        "evenhand frontier lending --limit 0.1",
+        "evenhand compare --learner accept-all --rounds 500 --seeds 1 --out compared",
+    ],
     "plots": ["evenhand demo"],
     "tables": ["python -c 'import evenhand.tables, narwhals, pyarrow'"],
 }
@@ -40,6 +47,9 @@ import subprocess, sys
 done = subprocess.run(["evenhand", "serve", "--demo"], capture_output=True, text=True)
 assert done.returncode == 2 and "evenhand-service" in done.stderr, done
 assert "Traceback" not in done.stderr, done.stderr
+listed = subprocess.run(["evenhand", "--help"], capture_output=True, text=True, check=True).stdout
+commands = [line.split()[0] for line in listed.split("Commands:")[1].splitlines() if line.strip()]
+assert not {"serve", "keys", "train", "db", "audit"} & set(commands), commands
 """
 """What the library alone says of a command of the service."""
 

@@ -1,9 +1,12 @@
 """The public face: the names of the flat namespace, what importing costs, and the notation."""
 
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import evenhand as eh
 
@@ -39,6 +42,61 @@ def test_the_face_is_small_and_dir_shows_all_of_it():
     assert dir(eh) == sorted(eh.__all__)
     assert len(eh.__all__) <= 35
     assert not hasattr(eh, "Mixture")
+
+
+def test_help_of_the_learners_begins_with_decide_and_observe():
+    for learner in (eh.CertifiedLearner, eh.TwoPhaseLearner):
+        first = " ".join(inspect.getdoc(learner).split("\n\n")[:2])
+        assert "`decide`" in first
+        assert "`observe`" in first
+
+
+def things_that_people_hold() -> list[object]:
+    """What the names of the face make and return."""
+    people = eh.read_table("lending").encoded()
+    sample = people.sample
+    accepted = sample.features[:, 1] >= 620
+    problem = eh.Prices().problem(sample.features, sample.group, sample.label)
+    solved = eh.solve_fair(problem, "stumps", "fpr", sample, 0.05)
+    learner = eh.CertifiedLearner("stumps", "fpr", limit=0.2, delta=0.05, seed=1)
+    decisions = learner.decide(sample.features[:20], sample.group[:20])
+    world = eh.environments.lending()
+    made = [eh.FalsePositiveRate(), eh.FalseNegativeRate(), eh.SelectionRate(), eh.Prices()]
+    made += [eh.Stumps(), eh.Linear(), eh.ScoreThresholds(), eh.FairClassifier("stumps")]
+    made += [
+        eh.FiniteClass.from_table([[True, False]]),
+        eh.TwoPhaseLearner("stumps", "fpr", 0.3, 0.05, 99),
+    ]
+    made += [eh.read_table("lending"), people, sample, problem, solved, solved.policy, world]
+    made += [learner, decisions, decisions[0], learner.certificate, learner.report, learner.policy]
+    made += [eh.certify("stumps", sample, limit=0.2), eh.measure(accepted, sample.group)]
+    made += [eh.impact(accepted, sample.group), eh.simulate(learner, world, rounds=20, seed=1)]
+    made += [eh.explain(solved.policy, sample.features[0], sample.features)]
+    return made
+
+
+@pytest.mark.thorough
+def test_everything_says_what_it_is():
+    """No repr is that of `object`."""
+    things = things_that_people_hold()
+    assert [thing for thing in things if " object at 0x" in repr(thing)] == []
+    assert " object at 0x" in repr(object())
+
+
+@pytest.mark.parametrize("name", [name for name in eh.__all__ if callable(getattr(eh, name))])
+def test_a_missing_argument_is_named_and_no_private_class(name):
+    called = getattr(eh, name)
+    needed = [
+        one.name
+        for one in inspect.signature(called).parameters.values()
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    if needed and name not in ("Policy", "Rate"):  # contracts, which nobody calls
+        with pytest.raises(TypeError) as raised:
+            called()
+        assert any(repr(one) in str(raised.value) for one in needed)
+        said = str(raised.value).split("(")[0].removesuffix(".__init__")
+        assert said in eh.__all__  # itself, or the public class from which it inherits
 
 
 def test_importing_loads_nothing_heavy():

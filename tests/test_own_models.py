@@ -372,7 +372,7 @@ def test_what_is_no_class_is_refused_at_once(learner):
     horizon = () if learner is eh.CertifiedLearner else (5000,)
     for wrong, sentence in {
         LogisticRegression: "LogisticRegression",
-        "logistic": "hypothesis class",
+        "forest": "class of rules",
         3: "hypothesis class",
     }.items():
         with pytest.raises(eh.InvalidInput, match=sentence):

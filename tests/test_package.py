@@ -40,6 +40,12 @@ def test_the_changelog_has_a_date_for_every_version():
         assert version == "Unreleased" or re.fullmatch(r" - \d{4}-\d\d-\d\d", rest), version
 
 
+def test_the_changelog_of_the_first_release_is_short():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first = text.split("## [0.1.0]", 1)[1].split("\n## ", 1)[0]
+    assert len([line for line in first.splitlines() if line]) <= 20
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_run_what_there_is(path):
     """Every make target and every script that a workflow calls exists; no token is stored."""
@@ -103,7 +109,7 @@ def test_the_readme_opens_with_what_a_newcomer_wants():
     """What it is, the picture, the commands of a checkout, ten lines with what they print, the
     price, when not to use it, the paper, a comparison, links: in order.
     """
-    order = ["evenhand makes", "![", "    make demo", "    pip install", "```python", "```text"]
+    order = ["evenhand is", "![", "    make demo", "    pip install", "```python", "```text"]
     order += ["what it costs", "When not", "## The paper", "## Beside", "## Links"]
     places = [README.index(word) for word in order]
     assert places == sorted(places)
@@ -189,13 +195,69 @@ def test_no_address_is_made_up():
     ],
 )
 def test_a_release_needs_addresses(urls, missing):
-    spec = importlib.util.spec_from_file_location("addresses", ROOT / "scripts/check_addresses.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script("check_addresses")
     assert module.wrong(ADDRESSES) == []
     assert any(missing in fault for fault in module.wrong(urls))
     release = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
     assert release.index("scripts/check_addresses.py") < release.index("make package")
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_release_has_hashes_and_an_sbom_and_publishes_what_was_tested():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    build = [step.get("run", "") for step in jobs["build"]["steps"]]
+    assert build.index("make package") < build.index("python scripts/describe_release.py")
+    publish = [step.get("run", step.get("uses", "")) for step in jobs["publish"]["steps"]]
+    checked = publish.index("cd dist && sha256sum --check --strict ../release/SHA256SUMS")
+    assert checked < [step.startswith("pypa/") for step in publish].index(True)
+
+
+def test_hashes_are_those_that_sha256sum_reads(tmp_path):
+    (tmp_path / "a-1.whl").write_bytes(b"abc")
+    (tmp_path / "SHA256SUMS").write_text("not hashed itself")
+    # the test vector of FIPS 180-2
+    known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert script("describe_release").sums(tmp_path) == f"{known}  a-1.whl\n"
+    with pytest.raises(SystemExit, match="make package"):
+        script("describe_release").sums(tmp_path / "..")
+
+
+def test_an_sbom_says_nothing_of_the_machine_that_wrote_it(tmp_path):
+    def part(name, *urls):
+        return {"bom-ref": name, "name": name, "externalReferences": [{"url": u} for u in urls]}
+
+    bom = {
+        "metadata": {"component": part("evenhand", f"file://{tmp_path}/a.whl")},
+        "components": [part("pip"), part("numpy", "https://numpy.org")],
+        "dependencies": [{"ref": "pip"}, {"ref": "evenhand", "dependsOn": ["numpy", "pip"]}],
+    }
+    clean = script("describe_release").without_this_machine(bom, tmp_path)
+    assert clean["metadata"]["component"]["externalReferences"] == []
+    assert [one["name"] for one in clean["components"]] == ["numpy"]
+    assert clean["dependencies"] == [{"ref": "evenhand", "dependsOn": ["numpy"]}]
+    bom["components"][0]["description"] = f"built in {tmp_path}"
+    with pytest.raises(SystemExit, match="names"):
+        script("describe_release").without_this_machine(bom, tmp_path)
+
+
+def test_the_newest_versions_are_tried_weekly_and_the_pages_deployed_with_a_release():
+    newest, docs = (
+        yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text())
+        for name in ("newest", "docs")
+    )
+    (schedule,) = newest[True]["schedule"]  # YAML 1.1 reads the key `on` as true
+    assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", schedule["cron"])
+    assert newest["jobs"]["newest"]["steps"][-1]["run"] == "make test-newest"
+    assert "make docs" in [step.get("run") for step in docs["jobs"]["build"]["steps"]]
+    assert docs["jobs"]["deploy"]["needs"] == "build"
+    assert "refs/tags/v" in docs["jobs"]["deploy"]["if"]
+    assert docs["permissions"] == {"contents": "read"}
 
 
 def test_only_links_into_the_checkout_are_rewritten():

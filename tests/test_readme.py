@@ -1,5 +1,5 @@
 """Prose that can rot is executed: the Python and the commands of the README run as they stand, and
-print what it shows; its figures are those of the claims.
+print what it shows. Its figures are compared in tests/test_figures.py.
 """
 
 import re
@@ -50,21 +50,6 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
     for line in lines:
         words = shlex.split(line, comments=True)
         assert CliRunner().invoke(main, [*words, *SMALLER[words[0]]]).exit_code == 0, line
-
-
-def figures(text: str) -> list[str]:
-    """Numbers such as .36 and 1.01."""
-    return re.findall(r"(?<![\d.])\d?\.\d\d(?!\d)", text)
-
-
-def test_the_figures_of_the_readme_are_those_of_the_claims():
-    section = README.split("## What it brings", 1)[1].split("##", 1)[0]
-    claims = (ROOT / "docs" / "guarantee" / "claims.md").read_text(encoding="utf-8")
-    kept = ROOT / "docs" / "measured" / "claims-tables.json"
-    known = claims + (kept.read_text(encoding="utf-8") if kept.exists() else "")
-    found = figures(section)
-    assert len(found) >= 4
-    assert [figure for figure in found if figure not in figures(known)] == []
 
 
 def test_the_readme_stays_short():

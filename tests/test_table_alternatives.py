@@ -314,7 +314,7 @@ def test_impossible_input_raises_an_error():
     with pytest.raises(InvalidInput):
         alternatives(eh.Stumps(), people, decided[:-1])
     with pytest.raises(InvalidInput):
-        alternatives("stumps", people, decided)
+        alternatives("no rules", people, decided)
     one = eh.LabelledSample(people.features, ["f"] * 200, people.label)
     with pytest.raises(CannotEstimateRate):
         alternatives(eh.Stumps(), one, decided)

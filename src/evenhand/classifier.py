@@ -28,7 +28,7 @@ from evenhand.faircsc import solve_fair
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses import Estimator, Linear, PerGroupCuts
-from evenhand.hypotheses.estimator import as_class
+from evenhand.hypotheses.named import as_class
 from evenhand.randomness import uniform_by_row
 from evenhand.schema import Schema, is_frame
 from evenhand.table_certificate import TableCertification, certify
@@ -77,9 +77,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
 
     Parameters
     ----------
-    estimator : classifier or hypothesis class, optional
-        A scikit-learn classifier with sample_weight, or an evenhand class (Stumps(), ...); a linear
-        rule by default.
+    estimator : classifier, hypothesis class or str, optional
+        A scikit-learn classifier with sample_weight, an evenhand class (Stumps(), ...), or its name
+        ("stumps"); a linear rule by default.
     rate : str, Rate or sequence of them, default "fpr"
         "fpr", "fnr" or "tpr", "selection" or "demographic_parity", "equalized_odds", a Rate, or
         several.
@@ -140,7 +140,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
     -----
     `fit` solves FairCSC (section 3.1 of the paper) on the training table. What it measures is in
     sample and certifies nothing about the population; with `certify` a certificate does. Then
-    `cost_` and `gaps_` are those on the people who were kept for certifying.
+    `cost_` is that of the people who were kept for certifying, scaled to the whole table, and
+    `gaps_` has the middle of each certified interval.
 
     Examples
     --------

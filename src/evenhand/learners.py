@@ -35,7 +35,7 @@ from evenhand.algorithms.settings import require_horizon, require_prices
 from evenhand.algorithms.two_phase import FIRST_EPOCH, Epochs, TwoPhase, TwoPhaseState
 from evenhand.bandit import PracticalSchedule, Schedule
 from evenhand.bounds import SlackBound
-from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass, Rate
+from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError, StorageError
 from evenhand.estimation import EstimatedLoss, RoundLog
 from evenhand.faircsc import FairCSC
@@ -46,6 +46,7 @@ from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import FalsePositiveRate, RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.models import trusting
+from evenhand.hypotheses.named import ClassLike, as_class
 from evenhand.learner import SHELL, EpochLearner, LearnerReport, plain_setting
 from evenhand.policies import Mixture
 from evenhand.rounds import Epoch, Keep
@@ -77,16 +78,18 @@ FALSE_POSITIVES = FalsePositiveRate()
 
 
 class CertifiedLearner(EpochLearner):
-    """Keeps |gap| <= limit at every round, and then has as little regret as it can.
+    """Decides about people (`decide`), learns from outcomes (`observe`), and keeps gaps in a limit.
 
-    `decide` decides about people, each with a fresh coin; `observe` reports the outcomes of the
-    people who were accepted. Every policy that is deployed keeps the limit, on the population, with
-    probability at least 1 - delta over the whole run.
+    `decide` accepts or rejects people, each with a fresh coin; `observe` takes the outcomes of the
+    people who were accepted. Every policy that is deployed keeps |gap| <= limit, on the population,
+    with probability at least 1 - delta over the whole run; then regret is as small as it can make
+    it.
 
     Parameters
     ----------
-    hypotheses : HypothesisClass or classifier
-        The rules that may be mixed; a scikit-learn classifier or pipeline becomes an `Estimator`.
+    hypotheses : HypothesisClass, str or classifier
+        The rules that may be mixed: a class, its name ("stumps"), or a scikit-learn classifier or
+        pipeline, which becomes an `Estimator`.
     rate : Rate, str, or a sequence of them
         Whose gap is kept below the limit.
     limit : float
@@ -156,7 +159,7 @@ class CertifiedLearner(EpochLearner):
 
     def __init__(
         self,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         limit: float,
         delta: float,
@@ -577,10 +580,12 @@ class ExploringLearner(EpochLearner):
 class TwoPhaseLearner(ExploringLearner):
     """The paper's algorithm: explore, build the fair oracle, run the bandit over fair policies.
 
+    `decide` accepts or rejects people; `observe` takes the outcomes of those who were accepted.
+
     Parameters
     ----------
-    hypotheses : HypothesisClass
-        The rules that may be mixed.
+    hypotheses : HypothesisClass or str
+        The rules that may be mixed: a class, or its name ("stumps").
     rate : Rate, str, or a sequence of them
         Whose gap is kept below the limit.
     limit : float or None
@@ -642,7 +647,7 @@ class TwoPhaseLearner(ExploringLearner):
 
     def __init__(
         self,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         limit: float | None,
         delta: float,
@@ -688,7 +693,7 @@ class TwoPhaseLearner(ExploringLearner):
     @classmethod
     def as_printed(
         cls,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         gamma: float,
         delta: float,
@@ -708,8 +713,8 @@ class TwoPhaseLearner(ExploringLearner):
 
         Parameters
         ----------
-        hypotheses : HypothesisClass
-            A finite class.
+        hypotheses : HypothesisClass or str
+            A finite class, or its name.
         rate : Rate, str, or a sequence of them
             Whose gap is limited.
         gamma : float
@@ -807,7 +812,7 @@ class ExploreThenCommit(ExploringLearner):
 
     def __init__(
         self,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         limit: float | None,
         delta: float,
@@ -885,7 +890,7 @@ class Exp4(ExploringLearner):
 
     def __init__(
         self,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         limit: float | None,
         delta: float,
@@ -950,7 +955,7 @@ class PairedRounds(EpochLearner):
 
     def __init__(
         self,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         limit: float | None,
         delta: float,
@@ -1030,7 +1035,7 @@ class AcceptAll(EpochLearner):
     def __init__(
         self,
         *,
-        rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
+        rate: RateLike = FALSE_POSITIVES,
         prices: Prices | None = None,
         seed: int | None = None,
     ) -> None:
@@ -1058,7 +1063,7 @@ class Uniform(EpochLearner):
     def __init__(
         self,
         *,
-        rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
+        rate: RateLike = FALSE_POSITIVES,
         prices: Prices | None = None,
         seed: int | None = None,
     ) -> None:
@@ -1109,7 +1114,7 @@ class Unconstrained(_Greedy):
 
     def __init__(
         self,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         limit: float = 1.0,
         *,
@@ -1157,7 +1162,7 @@ class FairOnGathered(_Greedy):
 
     def __init__(
         self,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         limit: float = 1.0,
         *,
@@ -1192,7 +1197,7 @@ def as_prices(prices: Prices | None) -> Prices:
 
 
 def paper_with(
-    hypotheses: HypothesisClass,
+    hypotheses: ClassLike,
     rate: RateLike,
     limit: float | None,
     delta: float,
@@ -1201,7 +1206,8 @@ def paper_with(
 ) -> TwoPhase:
     """The paper's algorithm with these settings, for a baseline that explores as it does."""
     prices = as_prices(settings.get("prices"))
-    return TwoPhase(hypotheses, rate, limit, delta, horizon, **{**settings, "prices": prices})
+    rules = as_class(hypotheses)
+    return TwoPhase(rules, rate, limit, delta, horizon, **{**settings, "prices": prices})
 
 
 def paper_settings(paper: TwoPhase, given: dict[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 tables.
 
 Each kind has one `Registry`, which stands beside what it names: `fairness.rates.RATES`,
-`hypotheses.named.CLASSES`, `hypotheses.serialise.HYPOTHESES`, `simulate.named.LEARNERS`,
-`simulate.named.POPULATIONS` and `tables.TABLES`. Commands, studies, the service and the classifier
-look names up there and nowhere else. Another package adds its own by an entry point of the
-registry's group, in its pyproject.toml:
+`hypotheses.named.CLASSES`, `hypotheses.serialise.HYPOTHESES`, `simulation.named.LEARNERS`,
+`simulation.named.POPULATIONS` and `tables.TABLES`. Commands, studies, the service, learners and the
+classifier look names up there and nowhere else. Another package adds its own by an entry point of
+the registry's group, in its pyproject.toml:
 
     [project.entry-points."evenhand.rates"]
     my-rate = "my_package.rates:MY_RATE"

@@ -3,7 +3,6 @@ Wabbit's contextual bandits, and two neighbours of the paper inside its set of f
 inverse gap weighting (Foster and Rakhlin 2020) and EXP4.AT (Raman et al. 2024).
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from evenhand.algorithms.baselines import AfterExploration
@@ -15,9 +14,9 @@ from evenhand.algorithms.rivals.scores import (
     semi_logistic_policy,
 )
 from evenhand.algorithms.rivals.vw import Exploration, Vw, vw_arguments
-from evenhand.contracts import HypothesisClass, Rate
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RateLike, as_rates
+from evenhand.hypotheses.named import ClassLike
 from evenhand.learner import EpochLearner
 from evenhand.learners import (
     LEARNERS,
@@ -57,7 +56,7 @@ class SemiLogistic(EpochLearner):
 
     def __init__(
         self,
-        rate: Rate | Sequence[Rate],
+        rate: RateLike,
         limit: float = 0.05,
         *,
         penalty: float = 10.0,
@@ -108,7 +107,7 @@ class ExploreExploit(EpochLearner):
 
     def __init__(
         self,
-        rate: Rate | Sequence[Rate],
+        rate: RateLike,
         limit: float = 0.05,
         *,
         false_discoveries: float = 0.25,
@@ -162,7 +161,7 @@ class VwBandit(EpochLearner):
 
     def __init__(
         self,
-        rate: Rate | Sequence[Rate],
+        rate: RateLike,
         *,
         exploration: Exploration = "epsilon-greedy",
         epsilon: float = 0.05,
@@ -219,7 +218,7 @@ class InverseGap(ExploringLearner):
 
     def __init__(
         self,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         limit: float | None,
         delta: float,
@@ -289,7 +288,7 @@ class Exp4AppleTasting(ExploringLearner):
 
     def __init__(
         self,
-        hypotheses: HypothesisClass,
+        hypotheses: ClassLike,
         rate: RateLike,
         limit: float | None,
         delta: float,

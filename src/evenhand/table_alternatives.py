@@ -48,7 +48,7 @@ from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.brackets import Brackets, brackets_of
-from evenhand.hypotheses.estimator import as_class
+from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
@@ -443,7 +443,7 @@ def alternatives(
 
     Parameters
     ----------
-    hypotheses : hypothesis class or scikit-learn classifier
+    hypotheses : hypothesis class, its name, or scikit-learn classifier
         Where to search. For thresholds, stumps and finite classes it is also proved which gaps no
         mixture reaches.
     people : LabelledSample

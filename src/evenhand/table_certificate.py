@@ -50,7 +50,7 @@ from evenhand.fairness.certificate import (
 from evenhand.fairness.findings import Finding
 from evenhand.fairness.rates import RATES, RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
-from evenhand.hypotheses.estimator import as_class
+from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
 from evenhand.shown import Brief, Cell, Shown
 from evenhand.table_parts import (
@@ -315,8 +315,8 @@ def certify(
 
     Parameters
     ----------
-    model : hypothesis class, scikit-learn classifier, or Mixture
-        What to fit; or a policy that was chosen without these people.
+    model : hypothesis class, its name, scikit-learn classifier, or Mixture
+        What to fit ("stumps"); or a policy that was chosen without these people.
     people : LabelledSample
         The table: independent people of the population for which the certificate is. A row with a
         count stands for so many people.

@@ -350,7 +350,7 @@ class LabelledSample(Brief):
     Raises
     ------
     InvalidInput
-        If an array is no such array, or there is no row.
+        If an array has the wrong shape or type, or is empty.
 
     Examples
     --------
@@ -464,7 +464,7 @@ class CostSensitiveProblem(Brief):
     Raises
     ------
     InvalidInput
-        If an array is no such array, or there is no row.
+        If an array has the wrong shape or type, or is empty.
 
     Notes
     -----

@@ -6,8 +6,8 @@ that evenhand needs is imported already. 40 of the verdicts are those of the scr
 starts it, too.
 
 A repository has 50 commits, each with a table of new people whose true gap is exactly the limit:
-the worst case in which red is wrong. With probability at most delta it ever sees red. The control
-gives every commit the whole delta.
+the worst case in which red is wrong. With probability at most delta it ever sees red; a rate of .17
+is caught with probability .99. The control gives every commit the whole delta.
 """
 
 import os

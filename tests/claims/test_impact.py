@@ -1,5 +1,7 @@
 """Intervals of impact ratios at full size: all of them hold at once, from 5 to 5,000 people a cell.
 
+A coverage of .90 is caught with probability .99.
+
 A table has 2 to 6 categories. The truth is p_j / max_k p_k over the categories that take part. The
 control is what is usual: for each category the approximate 95% interval of log(p_j / p_best), best
 being the category with the largest rate in the sample, which was chosen by looking.

@@ -164,6 +164,7 @@ def test_full_tables(claims, workers, name):
         "0",
         f"{violated} (worst true gap {worst:.4f})",
         violated == 0,
+        raw=found[:, 2].tolist(),
     )
     for column, horizon, target in ((0, "1e5", early), (1, "3e5", late)):
         ratio, error = found[:, column].mean(), found[:, column].std(ddof=1) / np.sqrt(SEEDS)
@@ -172,6 +173,7 @@ def test_full_tables(claims, workers, name):
             f"<= {target}; never above 1",
             f"{ratio:.3f} +- {error:.3f} (worst seed {found[:, column].max():.2f})",
             ratio <= target and found[:, column].max() <= 1,
+            raw=found[:, column].tolist(),
         )
     assert violated == 0
     assert found[:, :2].max() <= 1
@@ -191,6 +193,7 @@ def test_full_prices(claims, workers, name, price):
         f"{found[:, 1].mean():.3f} (worst seed {found[:, 1].max():.2f}; {violated} violations, "
         f"worst gap {found[:, 2].max():.4f})",
         found[:, 1].mean() < 0.75 and violated == 0,
+        raw=found[:, 1].tolist(),
     )
     assert violated == 0
     assert found[:, 1].mean() < 0.75

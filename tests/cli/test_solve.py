@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import evenhand as eh
+from evenhand.cli import main
+from evenhand.hypotheses import CLASSES
 
 LENDING = ("--label", "repaid", "--good", "yes", "--group", "group")
 COLUMNS = ["income", "credit_score", "debt_ratio", "years_employed", "previous_defaults"]
@@ -200,3 +203,9 @@ def test_as_a_real_process(start, lending, tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert "with probability" in done.stdout
     assert json.loads((tmp_path / "policy.json").read_text())["limit"] == 0.05
+
+
+def test_the_help_explains_every_class():
+    listed = CliRunner().invoke(main, ["solve", "--help"]).output.split("The classes\n", 1)[1]
+    explained = re.findall(r"^ {4}(\w+) {2,}\w", listed.split("\n\n", 1)[0], flags=re.M)
+    assert sorted(explained) == sorted(CLASSES)

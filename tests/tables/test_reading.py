@@ -176,6 +176,15 @@ def assert_same_frames(one, other):
             assert column.numbers.tobytes() == twin.numbers.tobytes()
 
 
+def test_a_batch_without_rows_changes_nothing(monkeypatch):
+    """pyarrow hands one over for these lines in blocks of 64 bytes."""
+    pytest.importorskip("pyarrow")
+    texts = ["é,ééé", "ééé," + "x" * 22, "éé,éé", "ééé,é", "ééé," + "x" * 64, "éé,éé"]
+    monkeypatch.setattr(reading, "ARROW_BLOCK", 64)
+    first, second = reading._arrow_columns("\r\n".join(texts).encode(), 0, ",", 2)
+    assert [f"{one},{two}" for one, two in zip(first, second, strict=True)] == texts
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     rows=TABLE,

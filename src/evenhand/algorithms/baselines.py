@@ -57,7 +57,7 @@ from evenhand.faircsc import FairCSC, bind_fair
 from evenhand.fairness.delta_ledger import inverse_square_share
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
-from evenhand.hypotheses.estimator import as_class
+from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
 from evenhand.rounds import FOREVER, Arrivals, Epoch, Rounds
 from evenhand.schema import Schema

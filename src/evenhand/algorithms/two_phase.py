@@ -75,7 +75,7 @@ from evenhand.faircsc import FairCSC, bind_fair
 from evenhand.faircsc.oracle import Method
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.hypotheses.estimator import as_class
+from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
 from evenhand.rounds import Epoch, Rounds
 from evenhand.schema import Schema

@@ -20,6 +20,7 @@ from evenhand.errors import CannotEstimateRate, NotConverged
 from evenhand.fairness.rates import RATES, GapConstraints
 from evenhand.policies import Mixture
 from evenhand.tables import Note
+from evenhand.tables.frame import UNNAMED_GROUP, UNNAMED_OUTCOME
 from evenhand.words import Group
 
 if TYPE_CHECKING:
@@ -256,9 +257,12 @@ def show_task(out: "Console", task: TableProblem) -> None:
     good = float((sample.label == 1).mean())
     sizes = ", ".join(f"{g} ({int((sample.group == g).sum()):,})" for g in sample.groups)
     out.print(heading(f"{task.source}: {len(sample):,} people"))
+    # the outcome and the groups of a published table are described, not columns of that name
+    outcome = task.good if task.label == UNNAMED_OUTCOME else f"{task.label} = {task.good}"
+    groups = "groups" if task.group == UNNAMED_GROUP else f"groups in {task.group}"
     lines = [
-        f"  good outcome: {task.label} = {task.good} ({good:.1%} of them)",
-        f"  groups in {task.group}: {sizes}",
+        f"  good outcome: {outcome} ({good:.1%} of them)",
+        f"  {groups}: {sizes}",
     ]
     gaps = task.table.gaps
     if gaps is not None and gaps.per_column:

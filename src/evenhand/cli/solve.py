@@ -97,6 +97,7 @@ def command(
       linear      weighted sum of the columns, logistic surrogate and best cut; heuristic
       logistic    scikit-learn's logistic regression; heuristic
       tree        scikit-learn's decision tree of depth 5; heuristic
+      lightgbm    60 boosted trees (extra: trees); heuristic
 
     The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the
     mixture, on this table. For the population that the table was drawn from it is certified with

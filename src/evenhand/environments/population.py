@@ -29,8 +29,8 @@ from evenhand.faircsc import solve_fair
 from evenhand.faircsc.columns import without_rounding
 from evenhand.faircsc.oracle import require_limit
 from evenhand.fairness import FalsePositiveRate, GapConstraints, Rate
-from evenhand.fairness.rates import as_rates
-from evenhand.hypotheses import FiniteClass
+from evenhand.fairness.rates import RateLike, as_rates
+from evenhand.hypotheses import ClassLike, FiniteClass, as_class
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
@@ -186,7 +186,7 @@ class Population(ABC):
     def optimum(
         self,
         limit: float,
-        rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
+        rate: RateLike = FALSE_POSITIVES,
         prices: Prices = ZERO_ONE,
     ) -> tuple[float, Mixture]:
         """Return the best mixture whose gaps are all within a limit.
@@ -223,7 +223,7 @@ class Population(ABC):
     def know_optimum(
         self,
         limit: float,
-        rate: Rate | Sequence[Rate],
+        rate: RateLike,
         prices: Prices,
         loss: float,
         policy: Mixture,
@@ -258,7 +258,7 @@ class Population(ABC):
     def optimum_within(
         self,
         limit: float,
-        rate: Rate | Sequence[Rate],
+        rate: RateLike,
         prices: Prices,
         most: float,
         least: float = 0.0,
@@ -698,8 +698,8 @@ class Replay(TablePopulation):
         The table; rows are drawn in proportion to their counts.
     streamed : bool
         Whether each row comes once, in the order of the table, instead of with replacement.
-    hypotheses : HypothesisClass, optional
-        The class of rules; `optimum` needs it, and is exact for an exact class.
+    hypotheses : HypothesisClass or str, optional
+        The class of rules, or its name; `optimum` needs it, and is exact for an exact class.
     group_use : {"certify_only", "decide"}
         Whether the rules of the optimum may look at the group.
     seed : int, optional
@@ -731,7 +731,7 @@ class Replay(TablePopulation):
         sample: LabelledSample,
         *,
         streamed: bool = False,
-        hypotheses: HypothesisClass | None = None,
+        hypotheses: ClassLike | None = None,
         group_use: GroupUse = "certify_only",
         seed: int | None = None,
         name: str = "replay",
@@ -751,7 +751,7 @@ class Replay(TablePopulation):
         self.name = name
         self.streamed = streamed
         self.seed = seed
-        self.hypotheses = hypotheses
+        self.hypotheses = None if hypotheses is None else as_class(hypotheses)
         self.group_use = group_use
         self._table = sample
         self._population = LabelledSample(
@@ -768,7 +768,7 @@ class Replay(TablePopulation):
     def of_table(
         cls,
         table: Table,
-        hypotheses: HypothesisClass | None = None,
+        hypotheses: ClassLike | None = None,
         group_use: GroupUse = "certify_only",
     ) -> Self:
         """Take a table for a population.
@@ -779,7 +779,7 @@ class Replay(TablePopulation):
         ----------
         table : Table
             What `evenhand.tables.read_table(...).encoded()` returns.
-        hypotheses : HypothesisClass, optional
+        hypotheses : HypothesisClass or str, optional
             The class whose best policy is the optimum.
         group_use : {"certify_only", "decide"}
             Whether the group may influence decisions.

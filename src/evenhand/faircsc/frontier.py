@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.contracts import GroupUse, HypothesisClass
+from evenhand.contracts import GroupUse
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.columns import PointPricer, Price, RuleColumn
 from evenhand.faircsc.oracle import (
@@ -20,6 +20,7 @@ from evenhand.faircsc.oracle import (
 )
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.fairness.rates import Rate
+from evenhand.hypotheses.named import ClassLike, as_class
 from evenhand.shown import BAND, INK, MUTED_INK, Brief, Cell, Shown
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
 
@@ -108,7 +109,7 @@ class Frontier(Shown, Brief):
 
 def frontier(
     problem: CostSensitiveProblem,
-    hypotheses: HypothesisClass,
+    hypotheses: ClassLike,
     rate: str | Rate,
     sample: LabelledSample,
     limits: Sequence[float],
@@ -123,7 +124,7 @@ def frontier(
     ----------
     problem : CostSensitiveProblem
         The people, with the costs of accepting and rejecting each of them.
-    hypotheses : HypothesisClass
+    hypotheses : HypothesisClass, str or classifier
         The rules to mix.
     rate : Rate or str
         The rate whose gap is limited.
@@ -171,8 +172,9 @@ def frontier(
             "limits is empty; give at least one limit.",
             hint="np.linspace(0, 0.2, 21) is a good grid.",
         )
+    rules = as_class(hypotheses)
     fair = bind_fair(
-        hypotheses,
+        rules,
         problem.features,
         problem.group,
         rate,
@@ -188,9 +190,9 @@ def frontier(
         )
     steps = count(1)
     tick = (lambda: None) if progress is None else lambda: progress(next(steps))
-    trace = _exact if hypotheses.exact else _pooled
+    trace = _exact if rules.exact else _pooled
     solutions, points, constants = trace(fair, problem, grid, directions, tick)
-    return Frontier(grid, solutions, convex_hull(points), constants, hypotheses.exact)
+    return Frontier(grid, solutions, convex_hull(points), constants, rules.exact)
 
 
 Tick = Callable[[], None]

@@ -35,7 +35,7 @@ from evenhand.faircsc.columns import (
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.faircsc.saddle_point import Recipe, saddle_point
 from evenhand.fairness.rates import GapConstraints, RateLike
-from evenhand.hypotheses.estimator import as_class
+from evenhand.hypotheses.named import ClassLike, as_class
 from evenhand.policies import Mixture
 from evenhand.schema import Schema
 from evenhand.shown import Brief
@@ -457,7 +457,7 @@ class SolverSettings(TypedDict, total=False):
 
 
 def bind_fair(
-    hypotheses: HypothesisClass,
+    hypotheses: ClassLike,
     features: FloatArray,
     group: GroupArray | None,
     rates: RateLike,
@@ -469,7 +469,7 @@ def bind_fair(
 
     Parameters
     ----------
-    hypotheses : HypothesisClass or classifier
+    hypotheses : HypothesisClass, str or classifier
         The rules to mix.
     features : array of shape (rows, columns), or frame
         The people whose decisions cost something.
@@ -504,7 +504,7 @@ def bind_fair(
     -3.0
     """
     limit = require_limit(limit)
-    if not hasattr(hypotheses, "bind"):
+    if isinstance(hypotheses, str) or not hasattr(hypotheses, "bind"):
         hypotheses = as_class(hypotheses)
     group_use = settings.get("group_use", "certify_only")
     _require_use(hypotheses, group, group_use)
@@ -575,7 +575,7 @@ def _require_use(
 
 def solve_fair(
     problem: CostSensitiveProblem,
-    hypotheses: HypothesisClass,
+    hypotheses: ClassLike,
     rates: RateLike,
     sample: LabelledSample,
     limit: float,
@@ -595,10 +595,10 @@ def solve_fair(
     ----------
     problem : CostSensitiveProblem
         The people, with the costs of accepting and rejecting each of them.
-    hypotheses : HypothesisClass or classifier
-        The rules to mix; a scikit-learn classifier or pipeline becomes an `Estimator`. Accept-all
-        and reject-all belong to them (see `with_constants`), and with group_use="decide" the group
-        classifiers, too.
+    hypotheses : HypothesisClass, str or classifier
+        The rules to mix: a class, its name ("stumps"), or a scikit-learn classifier or pipeline,
+        which becomes an `Estimator`. Accept-all and reject-all belong to them (see
+        `with_constants`), and with group_use="decide" the group classifiers, too.
     rates : str, Rate or sequence of them
         The rates to hold even, as "fpr"; two of them, false positive and false negative, are
         equalised odds.

@@ -4,7 +4,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant, Grou
 from evenhand.hypotheses.estimator import Estimator, Fitted, Tree
 from evenhand.hypotheses.finite import Called, FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
-from evenhand.hypotheses.named import CLASSES
+from evenhand.hypotheses.named import CLASSES, ClassLike, as_class
 from evenhand.hypotheses.per_group import PerGroupCuts
 from evenhand.hypotheses.serialise import (
     class_from_json,
@@ -19,6 +19,7 @@ __all__ = [
     "CLASSES",
     "REJECT_ALL",
     "Called",
+    "ClassLike",
     "Constant",
     "Estimator",
     "FiniteClass",
@@ -33,6 +34,7 @@ __all__ = [
     "TableRow",
     "Threshold",
     "Tree",
+    "as_class",
     "class_from_json",
     "class_to_json",
     "hypothesis_from_json",

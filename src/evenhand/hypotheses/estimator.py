@@ -7,11 +7,10 @@ earlier calls then change nothing. What is fitted becomes a plain rule where it 
 becomes a `Tree`, a logistic regression a `LinearRule`; all other models stay opaque (`Fitted`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from reprlib import repr as short
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -570,58 +569,6 @@ def _weight_parameter(classifier: Any) -> str:
         f"{type(classifier).__name__}.fit takes no sample_weight, so it cannot weigh costs.",
         hint="use one that does, for example LogisticRegression, DecisionTreeClassifier or "
         "GradientBoostingClassifier.",
-    )
-
-
-_CLASS = ("exact", "uses_group", "log_size", "params", "bind")
-"""What a hypothesis class has, whoever wrote it."""
-
-
-def as_class(hypotheses: object) -> HypothesisClass:
-    """A hypothesis class; a scikit-learn classifier becomes an `Estimator`.
-
-    Parameters
-    ----------
-    hypotheses : HypothesisClass or classifier
-        What a user gave.
-
-    Returns
-    -------
-    HypothesisClass
-        A class.
-
-    Raises
-    ------
-    InvalidInput
-        For anything else, with the way to make a class of it.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> as_class(LogisticRegression())
-    Estimator(classifier=LogisticRegression(), schema=None)
-    """
-    missing = [name for name in _CLASS if not hasattr(hypotheses, name)]
-    if isinstance(hypotheses, type):
-        hint = f"pass an instance, {hypotheses.__name__}(...)."
-    elif not missing:
-        return cast(HypothesisClass, hypotheses)
-    elif hasattr(hypotheses, "fit") and hasattr(hypotheses, "predict"):
-        return Estimator(hypotheses)
-    elif (
-        isinstance(hypotheses, Sequence | Set)
-        or callable(hypotheses)
-        or hasattr(hypotheses, "accepts")
-    ):
-        hint = "list the rules: evenhand.FiniteClass([rule, another_rule])."
-    else:
-        hint = "use evenhand.FiniteClass, Stumps, ScoreThresholds, Linear or Estimator."
-    lacks = f", and this has no {', '.join(missing)}" if missing else ""
-    raise InvalidInput(
-        f"hypotheses is {short(hypotheses)}; it is a hypothesis class, an object with "
-        f"{', '.join(_CLASS)}{lacks}, or a scikit-learn classifier.",
-        hint=hint,
-        argument="hypotheses",
     )
 
 

@@ -26,8 +26,8 @@ from evenhand.environments import Discrete
 from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.rates import Rate, as_rates, require_certifiable
-from evenhand.hypotheses import ScoreThresholds
+from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
+from evenhand.hypotheses import ClassLike, ScoreThresholds, as_class
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
 from evenhand.planning.launch_plan import (
     Answer,
@@ -94,7 +94,7 @@ def plan(
     per_day: float | None = None,
     days: float | None = None,
     prices: Prices | None = None,
-    rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
+    rate: RateLike = FALSE_POSITIVES,
     audit_budget: float | None = None,
     accept_at_most: float | None = None,
     accept_at_least: float | None = None,
@@ -198,7 +198,7 @@ def plan(
 
 def plan_from_sample(
     sample: LabelledSample,
-    hypotheses: HypothesisClass,
+    hypotheses: ClassLike,
     *,
     limit: float,
     delta: float = 0.05,
@@ -206,7 +206,7 @@ def plan_from_sample(
     per_day: float | None = None,
     days: float | None = None,
     prices: Prices | None = None,
-    rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
+    rate: RateLike = FALSE_POSITIVES,
     group_use: GroupUse = "certify_only",
     rules: int | None = None,
     audit_budget: float | None = None,
@@ -227,8 +227,8 @@ def plan_from_sample(
     ----------
     sample : LabelledSample
         The past people.
-    hypotheses : HypothesisClass
-        The class of rules.
+    hypotheses : HypothesisClass, str or classifier
+        The class of rules, or its name ("stumps").
     limit, delta, horizon, per_day, days, prices, rate, group_use, rules
         As for `plan`.
     audit_budget, accept_at_most, accept_at_least, quota
@@ -277,7 +277,7 @@ def plan_from_sample(
     report = progress or _silently
     report("reading the table", 0, 1)
     rules_of_today = as_candidates(candidates)
-    population = from_table(sample, hypotheses, group_use, rules, terms, rules_of_today)
+    population = from_table(sample, as_class(hypotheses), group_use, rules, terms, rules_of_today)
     return _Launch(population, terms, seeds, report).plan(per_day)
 
 

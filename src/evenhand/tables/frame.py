@@ -605,6 +605,11 @@ class Table:
         return self.rows(np.sort(chosen))
 
 
+UNNAMED_OUTCOME = "the outcome"
+UNNAMED_GROUP = "the group"
+"""For a table that has no column of its own for them."""
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledFrame:
     """Typed columns of people whose group and outcome are known, before they are encoded.
@@ -658,9 +663,9 @@ class LabelledFrame:
     features: tuple[str, ...]
     label: IntArray
     group: GroupArray
-    label_name: str = "the outcome"
+    label_name: str = UNNAMED_OUTCOME
     good: str = "good"
-    group_name: str = "the group"
+    group_name: str = UNNAMED_GROUP
     encode: bool = False
     published: bool = False
     dropped: int = 0

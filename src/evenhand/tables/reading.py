@@ -342,7 +342,8 @@ def _arrow_columns(raw: bytes, start: int, delimiter: str, width: int) -> list[C
                 cells = _arrow_cells(column, pyarrow.compute)
                 part.append(cells)
                 if isinstance(cells, tuple):
-                    empty &= np.array([not cell for cell in cells])
+                    # typed, for pyarrow may hand over a batch without rows
+                    empty &= np.array([not cell for cell in cells], dtype=bool)
                 else:
                     empty &= cells == b""
             if empty.any():

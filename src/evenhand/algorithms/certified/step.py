@@ -99,8 +99,9 @@ from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL
-from evenhand.hypotheses.estimator import Estimator, as_class
+from evenhand.hypotheses.estimator import Estimator
 from evenhand.hypotheses.models import require_skops
+from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
 from evenhand.rounds import FOREVER, NEVER, Epoch, Keep, Rounds
 from evenhand.schema import Schema
