@@ -31,7 +31,7 @@ from evenhand_service.settings import load_settings
 WIDE = """
 from evenhand_service import audit_pack
 from evenhand_service.ledger import audit
-audit_pack.for_owner = audit.for_owner = None
+audit_pack.for_owner = audit.for_owner = lambda path, flags: os.open(path, flags, 0o644)
 """
 """The mutant: a pack in files that everybody may read."""
 
