@@ -65,3 +65,12 @@ def test_what_is_missing_is_said(table, words, message):
     answer = run(table, *words)
     assert answer.exit_code == 2
     assert message in answer.output
+
+
+def test_a_description_names_the_category(tmp_path):
+    (tmp_path / "d.csv").write_text("sex,hired,good\n" + "f,1,1\nf,0,0\nm,1,1\nm,1,0\n" * 40)
+    described = tmp_path / "d.toml"
+    described.write_text('path = "d.csv"\nlabel = "good"\ngroup = "sex"\n')
+    answer = CliRunner().invoke(main, ["impact", str(described), "--selected", "hired"])
+    assert answer.exit_code == 0, answer.output
+    assert "By sex" in answer.output

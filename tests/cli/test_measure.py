@@ -93,3 +93,14 @@ def test_all_that_stands_in_the_way_is_said_at_once(tmp_path):
         assert option in said
     words = ["impact", str(path), "--selected", "hired", "--group", "sex", "--accepted", "maybe"]
     assert "does not occur" in CliRunner().invoke(main, words).output
+
+
+def test_a_description_names_the_group_and_the_outcome(table, tmp_path):
+    described = tmp_path / "decisions.toml"
+    described.write_text('path = "decisions.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "sex"\n')
+    words = ("--decision", "approved", "--accepted", "yes", "--json")
+    by_description = run(described, *words)
+    assert by_description.exit_code == 0, by_description.output
+    named = run(table, *words, "--group", "sex", "--outcome", "repaid", "--good", "yes")
+    assert json.loads(by_description.output) == json.loads(named.output)
+    assert run(table, *words).exit_code == 2  # rows alone do not say it

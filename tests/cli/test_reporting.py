@@ -119,3 +119,11 @@ def test_a_wrong_ending_is_an_error_before_the_work(tmp_path, table):
 def test_settings_in_words():
     assert as_text(tuple("abcdefghijklmnop")).endswith("l and 4 more")
     assert as_text(True) == "yes"
+
+
+def test_the_digest_of_a_description_is_that_of_its_rows(tmp_path, table):
+    described = tmp_path / "d.toml"
+    described.write_text('path = "d.csv"\nlabel = "good"\ngroup = "sex"\n')
+    assert fingerprint(described) == fingerprint(table)
+    table.write_text(ROWS + "f,1,1,3\n")
+    assert fingerprint(described) == fingerprint(table)

@@ -15,6 +15,7 @@ import click
 from evenhand.cli.options import Function, OutputFile
 from evenhand.cli.show import console, show_lines
 from evenhand.errors import InvalidInput
+from evenhand.tables import read_description
 
 if TYPE_CHECKING:
     from evenhand.evaluation.gates import Gated, GateLedger, GateResult, Look
@@ -58,8 +59,12 @@ class Gating:
             return OpenGate(self, delta)
         seen = hashlib.sha256()
         for one in evidence:
-            content = Path(one).read_bytes() if Path(one).is_file() else str(one).encode()
+            path = Path(one)
+            content = path.read_bytes() if path.is_file() else str(one).encode()
             seen.update(hashlib.sha256(content).digest())
+            if path.suffix.lower() == ".toml" and path.is_file():
+                # The same description of other rows is another look.
+                seen.update(hashlib.sha256(read_description(path).path.read_bytes()).digest())
         seen.update(question(map(str, evidence)).encode())
         ledger, look = GateLedger.read(self.ledger, delta).look(self.commit, seen.digest())
         ledger.write(self.ledger)

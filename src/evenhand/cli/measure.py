@@ -30,6 +30,7 @@ from evenhand.tables import (
     group_texts,
     is_published,
     many_left_out,
+    read_description,
     read_rows,
     two_values,
 )
@@ -155,9 +156,9 @@ def command(
 ) -> None:
     """Measure the decisions that you make today: rates, gaps and ratios with exact intervals.
 
-    DECISIONS is a file (CSV, Excel, Parquet, JSON lines) or a known table (evenhand data list) with
-    one row per person: what was decided, the group, and the outcome where it is known. No policy of
-    evenhand is needed.
+    DECISIONS is a file (CSV, Excel, Parquet, JSON lines), a description (.toml) or a known table
+    (evenhand data list) with one row per person: what was decided, the group, and the outcome where
+    it is known. No policy of evenhand is needed.
 
     \b
     Example: loans, repaid or not for those that were granted
@@ -184,10 +185,14 @@ def command(
 
     if least_ratio is not None and compare == "difference":
         compare = "ratio" if limit is None else "both"
-    by = by or own_grouping(data)
-    if outcome is None and is_published(data):
-        outcome = LabelledFrame.label_name
-        good = TABLES[data].good
+    own = own_columns(data)
+    by = by or own_grouping(data, own)
+    if own is not None and by == (own.group,):
+        groups = groups or own.groups
+    if outcome is None and own is not None:
+        outcome = own.label
+        good = good or own.good
+        bad = bad or own.bad
     people = read_decided(
         data,
         reading,
@@ -245,10 +250,33 @@ def command(
     leave(result, quiet=document == "-")
 
 
-def own_grouping(data: str) -> tuple[str, ...]:
-    """The grouping of a table that evenhand knows; an error for a file, which has none."""
+@dataclass(frozen=True)
+class OwnColumns:
+    """What a published table, or a description of a file, says about its columns."""
+
+    label: str
+    good: str | None
+    bad: tuple[str, ...]
+    group: str
+    groups: tuple[str, ...]
+
+
+def own_columns(data: str) -> OwnColumns | None:
+    """What the table says itself; None for a file of rows, which says nothing."""
     if is_published(data):
-        return (LabelledFrame.group_name,)
+        return OwnColumns(
+            LabelledFrame.label_name, TABLES[data].good, (), LabelledFrame.group_name, ()
+        )
+    if Path(data).suffix.lower() != ".toml":
+        return None
+    said = read_description(Path(data))
+    return OwnColumns(said.label, said.good, said.bad, said.group, said.groups)
+
+
+def own_grouping(data: str, own: OwnColumns | None) -> tuple[str, ...]:
+    """The grouping that the table names itself; an error for a file of rows, which names none."""
+    if own is not None:
+        return (own.group,)
     raise InvalidInput(
         f"nothing says which column of {data} is the group.",
         hint="name the column with the group of each person.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli.options import Function, OutputFile, command_line
-from evenhand.tables import TABLES
+from evenhand.tables import TABLES, read_description
 
 if TYPE_CHECKING:
     from evenhand.evaluation.gates import GateResult
@@ -92,12 +92,14 @@ def as_text(value: object) -> str:
 
 
 def fingerprint(path: str | Path) -> str | None:
-    """The SHA-256 of a file, by which a reader knows that it is the same; of a published table
-    those of its files; None if it is neither.
+    """The SHA-256 of a file, by which a reader knows that it is the same; of a description (.toml)
+    that of the rows it names; of a published table those of its files; None if it is neither.
     """
     if str(path) in TABLES.own:
         return ", ".join(file.sha256 for file in TABLES[str(path)].files) or None
     where = Path(path)
+    if where.suffix.lower() == ".toml" and where.is_file():
+        where = read_description(where).path
     if not where.is_file():
         return None
     with where.open("rb") as file:
