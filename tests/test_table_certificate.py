@@ -236,3 +236,14 @@ def test_the_choice_looks_at_the_costs_of_all_people():
 def test_fitted_models_have_half_of_the_table_to_fit_to(model, fitted):
     done = certify(model, WORLD.drawn(900, np.random.default_rng(1)), limit=0.1)
     assert done.fitted_on == fitted
+
+
+def test_the_assumptions_are_those_of_the_way_it_was_certified():
+    people = World(people=2000).drawn(1000, np.random.default_rng(0))
+    fitted = certify(eh.Stumps(), people, 0.2)
+    assert "the coin that split the table did not look at it" in fitted.certificate.assumptions
+    given = certify(fitted.policy, people, 0.2)
+    # Nothing was split: what counts is that the policy is older than the table.
+    assert not any("coin" in one for one in given.certificate.assumptions)
+    assert "the policy was chosen without the people of the table" in given.certificate.assumptions
+    assert "Fitted on 0" not in given.describe()

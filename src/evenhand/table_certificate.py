@@ -40,7 +40,8 @@ from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json, Rate
 from evenhand.errors import CannotEstimateRate, InvalidInput, NotConverged, NotSerialisable
 from evenhand.faircsc import bind_fair
 from evenhand.fairness.certificate import (
-    TABLE_ASSUMPTIONS,
+    GIVEN_POLICY_ASSUMPTIONS,
+    SPLIT_TABLE_ASSUMPTIONS,
     CellCount,
     Certificate,
     GapInterval,
@@ -231,10 +232,13 @@ class TableCertification(Shown, Brief):
         """
         lines = [self.certificate.claim, ""]
         if self.model is not None:
-            lines += [f"The model as it is: {gap.describe()}." for gap in self.model]
+            lines += [f"The policy as it is: {gap.describe()}." for gap in self.model]
+        fitted = (
+            f"Fitted on {self.fitted_on:,} people, certified" if self.fitted_on else "Certified"
+        )
         share = f"{self.learned_weight:.1%} of the weight is on learned rules."
         lines += [
-            f"Fitted on {self.fitted_on:,} people, certified on {self.certified_on:,}; {share}",
+            f"{fitted} on {self.certified_on:,} people; {share}",
             f"Cost per person {self.cost:.4f}; the better constant {self.constant_cost:.4f}.",
             "",
             self.policy.describe(names),
@@ -384,6 +388,7 @@ def certify(
         candidates = [rule for rule in rules if rule not in CONSTANTS]
         leaning = np.full(len(names), 0.5)
         calls = 0
+        assumptions = GIVEN_POLICY_ASSUMPTIONS
     else:
         hypotheses = as_class(model)
         if fit_share is None:
@@ -403,6 +408,7 @@ def certify(
             group_use,
             max_calls,
         )
+        assumptions = SPLIT_TABLE_ASSUMPTIONS
 
     # From here on the candidates and the shares of delta are fixed: the second part is looked at.
     certified = [ends.certified(rule, second, len(candidates), leaning) for rule in candidates]
@@ -423,7 +429,7 @@ def certify(
     )
     return TableCertification(
         policy=policy,
-        certificate=_certificate(policy, rows, second, ends, limit, delta),
+        certificate=_certificate(policy, rows, second, ends, limit, delta, assumptions),
         cost=sum(one.weight * one.cost for one in rows),
         constant_cost=min(one.cost for one in rows[-2:]),
         rules=tuple(rows),
@@ -721,6 +727,7 @@ def _certificate(
     ends: _Ends,
     limit: float,
     delta: float,
+    assumptions: tuple[str, ...],
 ) -> Certificate:
     """What is claimed of the policy."""
     weights = np.array([one.weight for one in rules])
@@ -746,7 +753,7 @@ def _certificate(
         bound_params={"candidates": len(rules) - len(CONSTANTS)},
         policy=fingerprint,
         window=(0, len(second.rows)),
-        assumptions=TABLE_ASSUMPTIONS,
+        assumptions=assumptions,
         counts=counts,
         gaps=ends.intervals(rules, weights),
         groups=tuple(plain_label(group) for group in ends.groups),

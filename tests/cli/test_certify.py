@@ -48,7 +48,7 @@ def test_a_policy_is_certified_on_other_people(run, lending, others, tmp_path):
     assert run("solve", lending, *LENDING, "--limit", "0.05", "--out", policy).exit_code == 0
     answer = run("certify", policy, others, "--limit", "0.05", "--out", mended, "--gate")
     assert answer.exit_code in (0, 1, 3), answer.output
-    assert "The model as it is" in answer.output
+    assert "The policy as it is" in answer.output
     again = run("certify", mended, others, "--limit", "0.05", "--gate")
     assert again.exit_code == 0, again.output
     document = run("certify", policy, others, "--json")

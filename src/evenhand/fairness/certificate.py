@@ -266,13 +266,21 @@ class RateCeiling:
         return f"{self.rate} of all people: at most {self.high:.4f} (allowed {self.ceiling:g})"
 
 
-TABLE_ASSUMPTIONS = (
+_TABLE_ASSUMPTIONS = (
     "the rows of the table are people drawn independently from one population, each person once "
     "(split by household first if households were drawn)",
     "the people for whom the claim is made come from the same population",
+)
+SPLIT_TABLE_ASSUMPTIONS = (
+    *_TABLE_ASSUMPTIONS,
     "the coin that split the table did not look at it",
 )
-"""The assumptions of a certificate for a table."""
+"""The assumptions of a certificate for a policy that was fitted on a part of the table."""
+GIVEN_POLICY_ASSUMPTIONS = (
+    *_TABLE_ASSUMPTIONS,
+    "the policy was chosen without the people of the table",
+)
+"""The assumptions of a certificate for a policy that was there before."""
 
 
 def standard_assumptions(
