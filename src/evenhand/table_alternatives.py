@@ -260,7 +260,7 @@ class Alternatives(Shown, Brief):
             self.sentence,
             "",
             f"Searched on {self.fitted_on:,} people, tested on {self.tested_on:,} others. "
-            f"Largest of {', '.join(self.gaps)}.",
+            f"Gap: the largest of {', '.join(self.gaps)}.",
             f"Incumbent: cost per person {self.incumbent_cost:.4f}, gap {self.incumbent_gap:.3f} "
             f"[{low:.3f}, {high:.3f}].",
         ]
@@ -279,16 +279,17 @@ class Alternatives(Shown, Brief):
         if self.exclusion is not None:
             lines += ["", f"Proved for all mixtures of {self.class_name}, at once:"]
             lines += [f"  {line}" for line in self.exclusion.lines()]
-        return "\n".join([*lines, "", self.meaning, *(f"- {one}" for one in self.assumptions)])
+        assumed = [f"- {one}" for one in self.assumptions]
+        return "\n".join([*lines, "", f"{self.meaning} Assumed:", *assumed])
 
     @property
     def meaning(self) -> str:
         """What the figures claim, in a sentence."""
-        return (
+        claim = (
             f"The verdict is wrong with probability at most {self.delta:g}; all intervals hold at "
-            f"once with probability {1 - self.delta:g}, as a statement of its own. "
-            + " ".join((*self.notes, "Assumed:"))
+            f"once with probability {1 - self.delta:g}, as a statement of its own."
         )
+        return " ".join((claim, *self.notes))
 
     def to_json(self) -> Json:
         """The answer as plain JSON.

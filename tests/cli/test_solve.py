@@ -1,3 +1,4 @@
+import hashlib
 import json
 import re
 import subprocess
@@ -209,3 +210,18 @@ def test_the_help_explains_every_class():
     listed = CliRunner().invoke(main, ["solve", "--help"]).output.split("The classes\n", 1)[1]
     explained = re.findall(r"^ {4}(\w+) {2,}\w", listed.split("\n\n", 1)[0], flags=re.M)
     assert sorted(explained) == sorted(CLASSES)
+
+
+def test_a_certificate_of_one_table_is_written_as_a_page(run, lending, tmp_path):
+    page = tmp_path / "page.md"
+    words = (*LENDING, "--limit", "0.1", "--report", page)
+    refused = run("solve", lending, *words)
+    assert refused.exit_code == 2
+    assert "--certify" in refused.output
+    assert not page.exists()
+    answer = run("solve", lending, *words, "--certify", "0.05")
+    assert answer.exit_code == 0, answer.output
+    text = page.read_text()
+    assert "Certified with probability at least 0.95" in text
+    assert "| good outcome | repaid = yes" in text
+    assert hashlib.sha256(lending.read_bytes()).hexdigest() in text

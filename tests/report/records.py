@@ -58,6 +58,8 @@ def record(kind: str) -> object:
             days=40,
             runs=1,
         )
+    if kind == "alternatives":
+        return eh.alternatives(eh.Stumps(), sample, accepted)
     chance = 0.2 + 0.6 * sample.features[:, 0]
     taken = rng.random(600) < chance
     label = np.where(taken, sample.label, 0)
@@ -78,6 +80,7 @@ KINDS = (
     "certify",
     "certify, fitted",
     "impact",
+    "alternatives",
     "plan",
     "evaluate",
     "evaluate, without probabilities",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.report.records import KINDS, record
 
+import evenhand as eh
 from evenhand.report.contents import (
     MOST_COMPARED,
     Contents,
@@ -151,3 +152,29 @@ def test_a_picture_is_drawn_without_numbers_that_are_not_finite():
 def test_contents_are_plain_texts():
     assert isinstance(contents(record("watch")), Contents)
     assert any("at all looks" in text for text in contents(record("watch")).answer)
+
+
+def test_an_alternative_that_is_not_shown_is_not_called_worse():
+    found = record("alternatives")
+    assert found.best is None  # 600 people are too few
+    said = contents(found)
+    compared = said.tables[0]
+    assert [row[-1] for row in compared.rows] == ["", *["not shown"] * len(found.alternatives)]
+    assert compared.rows[0][1] == f"{found.incumbent_cost:.4f}"
+    better_here = [
+        number
+        for number, one in enumerate(found.alternatives, 1)
+        if one.gap < found.incumbent_gap and one.cost_difference <= 0
+    ]
+    seen = [text for text in said.answer if "is seen for alternative" in text]
+    assert bool(seen) == bool(better_here)
+    everything = "\n".join(cell for table in said.tables for row in table.rows for cell in row)
+    assert "Assumed" not in everything  # the assumptions have a section of their own
+
+
+def test_an_interval_of_an_impact_ratio_is_written_as_one():
+    rows = [True] * 40 + [False] * 20 + [True] * 55 + [False] * 5
+    said = contents(eh.impact(rows, ["f"] * 60 + ["m"] * 60))
+    text = " ".join(said.answer)
+    assert "in the population)" in text
+    assert "between" not in text  # "between 0.5 to 0.9" is no English

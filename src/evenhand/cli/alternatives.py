@@ -204,11 +204,12 @@ def command(
         found,
         title=f"Alternatives to {words}",
         asked={
-            "table": task.source,
-            "SHA-256": fingerprint(data),
+            **show.read_as(task),
+            "SHA-256 of the table": fingerprint(data),
             "incumbent": words,
             "rates": rates,
             "rules": kind,
+            "the group": show.group_use_words(task),
             "further cost allowed": extra_cost,
             "least improvement": least_improvement,
             "coins at decision time": not no_coins,
@@ -361,9 +362,9 @@ def _show(found: "Alternatives", names: list[str]) -> None:
             f"[{_signed(cheap)}, {_signed(dear)}]",
             f"{one.gap:.3f}",
             f"[{low:.3f}, {high:.3f}]",
-            "better" if one.better else "",
+            "better" if one.better else "not shown",
         )
-    screen.print(show.heading(f"\nLargest of {', '.join(found.gaps)}"))
+    screen.print(show.heading(f"\nGap: the largest of {', '.join(found.gaps)}"))
     screen.print(table)
     lines = [
         "  costs of alternatives: per person, beside the incumbent's",
@@ -376,7 +377,7 @@ def _show(found: "Alternatives", names: list[str]) -> None:
     if found.exclusion is not None:
         screen.print(show.heading(f"\nProved for all mixtures of {found.class_name}"))
         show.show_lines(screen, [f"  {line}" for line in found.exclusion.lines()])
-    show.show_lines(screen, ["", *wrap(found.meaning, 79)])
+    show.show_lines(screen, ["", *wrap(f"{found.meaning} Assumed:", 79)])
     for assumed in found.assumptions:
         show.show_lines(screen, wrap(f"- {assumed}", 79, subsequent_indent="  "))
 

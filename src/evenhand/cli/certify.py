@@ -2,8 +2,9 @@
 --certify`.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -185,7 +186,10 @@ def command(
             "SHA-256 of the policy": fingerprint(policy),
             "table": source,
             "SHA-256 of the table": fingerprint(data),
-            "read as": tuple(note_text(note) for note in notes),
+            "people": found.certified_on,
+            "good outcome": _good_outcome(file.document, label, good),
+            "groups": people.groups,
+            "read as": "; ".join(note_text(note) for note in notes),
             "rates": asked,
             "limit": limit,
             "ceilings": ceilings,
@@ -198,6 +202,12 @@ def command(
         quiet=document == "-",
     )
     leave(result, quiet=document == "-")
+
+
+def _good_outcome(document: Mapping[str, Any], label: str | None, good: str | None) -> str:
+    """The outcome that counts as good: what was typed, or else what the policy file says."""
+    said = document.get("label", {})
+    return f"{label or said.get('column', '')} = {good or said.get('good', '')}"
 
 
 def policy_parts(found: "TableCertification", names: "list[str]") -> Json:
@@ -213,6 +223,7 @@ def policy_parts(found: "TableCertification", names: "list[str]") -> Json:
 
 def present_certified(
     task: TableProblem,
+    data: str,
     *,
     delta: float,
     ceilings: dict[str, float],
@@ -220,10 +231,12 @@ def present_certified(
     max_calls: int | None,
     seed: int,
     out: Path | None,
+    page: Path | None,
     document: str | Path | None,
 ) -> None:
     """`solve --certify`: fit and certify on the table, save the policy, and say what is claimed."""
     from evenhand import __version__
+    from evenhand.evaluation import gate
     from evenhand.table_certificate import certify
     from evenhand.tables import recipe_to_json
 
@@ -263,6 +276,27 @@ def present_certified(
     }
     if out is not None:
         show.write_json(out, file, indent=2)
+    write_page(
+        page,
+        found,
+        title=f"A policy fitted and certified on {task.source}",
+        asked={
+            **show.read_as(task),
+            "SHA-256 of the table": fingerprint(data),
+            "rates": tuple(rate.name for rate in task.rates),
+            "limit": task.limit,
+            "ceilings": tuple(f"{name}={top:g}" for name, top in ceilings.items()),
+            "rules": task.kind,
+            "the group": show.group_use_words(task),
+            "coins at decision time": randomise,
+            "delta": delta,
+            "seed": seed,
+        },
+        verdict=gate(found, task.limit),
+        policy=found.policy.describe(names).splitlines(),
+        columns=names,
+        quiet=True,
+    )
     if show.emit(document, {**file, "certification": found.to_json()}):
         return
     screen = show.console()
@@ -271,3 +305,5 @@ def present_certified(
     show.show_lines(screen, found.describe(names).splitlines())
     if out is not None:
         click.echo(f"\nSaved: {out}")
+    if page is not None:
+        click.echo(f"\nReport: {page}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.messages import note_line, warning_text
+from evenhand.cli.messages import note_line, note_text, warning_text
 from evenhand.cli.problem import TableProblem
 from evenhand.contracts import Params
 from evenhand.errors import CannotEstimateRate, NotConverged
@@ -251,19 +251,42 @@ def optimality(task: TableProblem, solution: "FairSolution") -> str:
     return f"lower bound {lower}: at most {slack:.2g} above the optimum"
 
 
-def show_task(out: "Console", task: TableProblem) -> None:
-    """Whom the table is about, and how it was read."""
+def read_as(task: TableProblem) -> dict[str, object]:
+    """Whom the table is about, and how it was read, as a page says what was asked."""
     sample = task.sample
     good = float((sample.label == 1).mean())
     sizes = ", ".join(f"{g} ({int((sample.group == g).sum()):,})" for g in sample.groups)
-    out.print(heading(f"{task.source}: {len(sample):,} people"))
     # the outcome and the groups of a published table are described, not columns of that name
     outcome = task.good if task.label == UNNAMED_OUTCOME else f"{task.label} = {task.good}"
     groups = "groups" if task.group == UNNAMED_GROUP else f"groups in {task.group}"
-    lines = [
-        f"  good outcome: {outcome} ({good:.1%} of them)",
-        f"  {groups}: {sizes}",
-    ]
+    rows = task.source if task.frame is None else task.frame.source
+    priced = " and ".join(
+        f"{name.replace('_', ' ')} {price}" for name, price in task.prices.items()
+    )
+    return {
+        "table": rows if rows == task.source else f"{rows}, described by {task.source}",
+        "people": len(sample),
+        "good outcome": f"{outcome} ({good:.1%} of them)",
+        groups: sizes,
+        "columns to decide by": task.table.names,
+        "rows left out": task.dropped or None,
+        "notes": "; ".join(note_text(note) for note in notes_of(task)),
+        "prices": priced if task.priced else "each error costs 1",
+    }
+
+
+def group_use_words(task: TableProblem) -> str:
+    """Whether a rule may look at the group."""
+    return "is not looked at" if task.group_use == "certify_only" else "may influence decisions"
+
+
+def show_task(out: "Console", task: TableProblem) -> None:
+    """Whom the table is about, and how it was read."""
+    sample = task.sample
+    out.print(heading(f"{task.source}: {len(sample):,} people"))
+    read = read_as(task)
+    shown = [name for name in read if name == "good outcome" or name.startswith("groups")]
+    lines = [f"  {name}: {read[name]}" for name in shown]
     gaps = task.table.gaps
     if gaps is not None and gaps.per_column:
         lines.append(f"  missing values: {gaps.describe()}")

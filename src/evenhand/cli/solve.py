@@ -20,6 +20,7 @@ from evenhand.cli.options import (
     rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
+from evenhand.cli.reporting import report_option
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.words import LabelledSample
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 )
 @certify_options
 @click.option("--out", metavar="POLICY.JSON", type=JSON_FILE, help="Save the policy as plain JSON.")
+@report_option
 @json_options
 def command(
     data: str,
@@ -76,6 +78,7 @@ def command(
     ceilings: tuple[str, ...],
     no_coins: bool,
     out: Path | None,
+    page: Path | None,
     document: str | Path | None,
 ) -> None:
     """Find the cheapest mixture of rules whose rates differ by at most a limit.
@@ -101,8 +104,14 @@ def command(
 
     The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the
     mixture, on this table. For the population that the table was drawn from it is certified with
-    --certify 0.05; --no-coins then finds the cheapest single rule that passes.
+    --certify 0.05; --no-coins then finds the cheapest single rule that passes, and --report writes
+    the page to hand over.
     """
+    if certify is None and (ceilings or no_coins or page is not None):
+        raise InvalidInput(
+            "--ceiling, --no-coins and --report belong to a certificate.",
+            hint="add --certify 0.05.",
+        )
     task = table_problem(
         data,
         columns,
@@ -119,19 +128,17 @@ def command(
     if certify is not None:
         present_certified(
             task,
+            data,
             delta=certify,
             ceilings=named_ceilings(ceilings),
             randomise=not no_coins,
             max_calls=max_calls,
             seed=seed,
             out=out,
+            page=page,
             document=document,
         )
         return
-    if ceilings or no_coins:
-        raise InvalidInput(
-            "--ceiling and --no-coins belong to a certificate.", hint="add --certify 0.05."
-        )
     solution = show.solve(task, method, max_calls)
     present(task, solution, out, document)
 

@@ -21,6 +21,7 @@ from evenhand.planning.launch_plan import Milestone
 from evenhand.report import estimate_figures
 from evenhand.report.drawing import ALARM, INK, LOOKS, MUTED, Panel
 from evenhand.shown import Shown
+from evenhand.table_alternatives import Alternatives
 from evenhand.table_certificate import TableCertification
 
 if TYPE_CHECKING:
@@ -438,7 +439,8 @@ def _impact(record: ImpactTable, _columns: Sequence[str] | None = None) -> Conte
 
     def named(one: ImpactRow) -> str:
         where = f"{one.grouping}: " if one.grouping else ""
-        return f"{where}{one.group} ({fixed(one.ratio)}, between {between(one.ratio_interval)})"
+        ends = between(one.ratio_interval)
+        return f"{where}{one.group} ({fixed(one.ratio)}; {ends} in the population)"
 
     def listed(rows: Sequence[ImpactRow]) -> str:
         more = f" and {len(rows) - FEW} more" if len(rows) > FEW else ""
@@ -607,6 +609,84 @@ def _gap_table(title: str, gaps: Sequence[GapInterval], limit: float) -> PageTab
 def _gap_row(prefix: str, gap: GapInterval) -> IntervalRow:
     name = f"{prefix}{gap.rate}: {compared(gap.group, gap.reference)}"
     return IntervalRow(name, None, gap.low, gap.high)
+
+
+# less discriminatory alternatives
+
+
+@contents.register
+def _alternatives(record: Alternatives, columns: Sequence[str] | None = None) -> Contents:
+    answer = [record.sentence]
+    here = [
+        number
+        for number, one in enumerate(record.alternatives, 1)
+        if one.gap < record.incumbent_gap and one.cost_difference <= record.extra_cost
+    ]
+    if record.best is None and here:
+        # A reader must not take "not shown" for "there is none".
+        which = ", ".join(map(str, here))
+        answer.append(
+            f"On the {record.tested_on:,} people of the test, a smaller gap at no more than the "
+            f"cost allowed is seen for alternative {which}; it is not shown for the population."
+        )
+    low, high = record.incumbent_gap_interval
+    rows = [
+        (
+            "incumbent",
+            fixed(record.incumbent_cost, 4),
+            "",
+            fixed(record.incumbent_gap),
+            between((low, high)),
+            "",
+        )
+    ]
+    rows += [
+        (
+            f"alternative {number}",
+            fixed(record.incumbent_cost + one.cost_difference, 4),
+            between(one.cost_interval, "+"),
+            fixed(one.gap),
+            between(one.gap_interval),
+            "shown" if one.better else "not shown",
+        )
+        for number, one in enumerate(record.alternatives, 1)
+    ]
+    heads = (
+        "rule",
+        "cost per person here",
+        "beyond the incumbent's, in the population",
+        "gap here",
+        "in the population",
+        "better",
+    )
+    note = (
+        f"Gap: the largest of {', '.join(record.gaps)}. The search saw {record.fitted_on:,} "
+        f"people; these figures are of {record.tested_on:,} others."
+    )
+    tables = [PageTable("The incumbent and its alternatives", heads, tuple(rows), note)]
+    words = [
+        (f"alternative {number}", one.policy.describe(columns or record.columns))
+        for number, one in enumerate(record.alternatives, 1)
+    ]
+    if words:
+        tables.append(PageTable("The alternatives in words", ("", ""), tuple(words)))
+    if record.exclusion is not None:
+        lines = tuple((line,) for line in record.exclusion.lines())
+        tables.append(PageTable(f"Proved for all mixtures of {record.class_name}", ("",), lines))
+
+    def draw(axes: "Axes") -> None:
+        record.plot(axes)
+
+    caption = "Points: on the people of the test. Lines: where it lies in the population."
+    return Contents(
+        "Alternatives to the incumbent",
+        tuple(answer),
+        tuple(tables),
+        Drawn((Panel(draw, record.sentence),), (7.0, 4.2), caption),
+        (),
+        (*record.assumptions, record.meaning),
+        shows_status=True,
+    )
 
 
 # plans

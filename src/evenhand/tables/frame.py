@@ -841,11 +841,12 @@ class LabelledFrame:
         middle = float(np.median(given))
         if column.notation is not None and column.notation.kind == "flag":
             middle = float(given.mean() >= 0.5)
+        lacking = int(column.missing.sum())
         notes.append(
             Note(
                 "filled",
-                f"{name!r} is missing in {int(column.missing.sum()):,} rows; the median "
-                f"{middle:.10g} stands there, and '{name} missing' marks them",
+                f"{name!r} is missing in {lacking:,} row{'s' * (lacking != 1)}; the median "
+                f"{middle:.10g} stands there, and '{name} missing' marks where",
                 name,
             )
         )
