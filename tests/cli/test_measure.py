@@ -104,3 +104,21 @@ def test_a_description_names_the_group_and_the_outcome(table, tmp_path):
     named = run(table, *words, "--group", "sex", "--outcome", "repaid", "--good", "yes")
     assert json.loads(by_description.output) == json.loads(named.output)
     assert run(table, *words).exit_code == 2  # rows alone do not say it
+
+
+def test_a_limit_is_judged_in_words_without_a_gate(table):
+    answer = run(table, *NAMED, "--limit", "0.01")
+    assert answer.exit_code == 0  # the exit code is --gate's
+    assert "ABOVE what is allowed" in answer.output
+    assert "what is allowed" not in run(table, *NAMED).output
+    once = run(table, *NAMED, "--limit", "0.01", "--gate")
+    assert once.exit_code == 1
+    assert once.output.count("what is allowed") == 1
+
+
+def test_each_table_says_whom_it_counts_and_what_it_compares(table):
+    known = ("--outcome", "repaid", "--good", "yes")
+    assert "good outcomes" in run(table, *NAMED, *known, "--rate", "fnr").output
+    assert "bad outcomes" in run(table, *NAMED, *known, "--rate", "fpr").output
+    assert "difference or ratio" not in run(table, *NAMED).output
+    assert "difference or ratio" in run(table, *NAMED, "--compare", "both").output

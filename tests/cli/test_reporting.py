@@ -39,7 +39,8 @@ def test_measure_writes_its_page_with_the_verdict(tmp_path, table):
     assert answer.exit_code == 0, answer.output
     assert f"Report: {page}" in answer.output
     text = page.read_text()
-    assert "Within what is allowed" in text
+    assert "Within what is allowed (at most 0.9)." in text
+    assert "240, 160 of them accepted" in text
     assert fingerprint(table) in text
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from evenhand.cli.gating import Gating, gate_options, leave
+from evenhand.cli.gating import STYLES, Gating, gate_options, leave
 from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
@@ -115,8 +115,10 @@ if TYPE_CHECKING:
     help="The file grows and you look at it again and again: the intervals of differences hold at "
     "all looks at once (rows in order of arrival).",
 )
-@click.option("--limit", type=float, help="Largest difference that --gate allows.")
-@click.option("--least-ratio", type=float, help="Smallest ratio that --gate allows, such as 0.8.")
+@click.option(
+    "--limit", type=float, help="Largest difference that is allowed; --gate makes it the exit code."
+)
+@click.option("--least-ratio", type=float, help="Smallest ratio that is allowed, such as 0.8.")
 @click.option(
     "--delta",
     type=float,
@@ -221,30 +223,37 @@ def command(
         delta=opened.delta,
     )
     result = opened.judge(measured, limit, least_ratio)
+    allowed = limit is not None or least_ratio is not None
+    verdict = gate(measured, limit, least_ratio) if allowed else None
     notes = [line.strip() for line in people.lines]
     figures = {**measured.to_json(), "table": people.source, "notes": notes}
     if result is not None:
         figures["gate"] = result.to_json()
     if not emit(document, figures):
         show_measurement(people, measured)
+        if verdict is not None and result is None:
+            # Without --gate the exit code says nothing, so the text has to.
+            words = f"Verdict: {verdict.statement}"
+            show_lines(console(), ["", words], style=STYLES[verdict.status])
         if document is not None:
             click.echo(f"\nSaved: {document}")
-    allowed = limit is not None or least_ratio is not None
     write_page(
         page,
         measured,
         title=f"Decisions in {people.source} by {', '.join(by)}",
         asked={
             "table": people.source,
-            "SHA-256": fingerprint(data),
-            "read as": tuple(line.strip() for line in people.lines),
+            "SHA-256 of the table": fingerprint(data),
+            "people": f"{measured.people:,}, {measured.accepted:,} of them accepted",
+            "outcomes known": None if people.label is None else measured.outcomes,
+            "read as": "; ".join(notes),
             "groups": by,
             "rates": rates,
             "largest difference allowed": limit,
             "smallest ratio allowed": least_ratio,
             "delta": opened.delta,
         },
-        verdict=gate(measured, limit, least_ratio) if allowed else None,
+        verdict=verdict,
         quiet=document == "-",
     )
     leave(result, quiet=document == "-")
@@ -387,7 +396,7 @@ def show_measurement(people: DecidedPeople, measured: "Measurement") -> None:
 
 def show_rate(screen: "Console", rate: "RateMeasure") -> None:
     """One rate of all groups, its gap and its ratio."""
-    table = grid("group", ">rate", ">interval", ">of people", padding=2)
+    table = grid("group", ">rate", ">interval", f">{rate.counted}", padding=2)
     for one in rate.groups:
         shown = (
             f"{one.least:.3f}"
@@ -420,7 +429,12 @@ def show_rate(screen: "Console", rate: "RateMeasure") -> None:
 
 def pair_table(rate: "RateMeasure") -> "Table":
     """The comparisons of a rate, one line for each that was asked for."""
-    table = grid("compared", ">difference or ratio", ">interval", padding=2)
+    both = {
+        "difference": any(pair.difference_interval for pair in rate.pairs),
+        "ratio": any(pair.ratio_interval for pair in rate.pairs),
+    }
+    shown_as = " or ".join(name for name, asked in both.items() if asked)
+    table = grid("compared", f">{shown_as}", ">interval", padding=2)
     for pair in rate.pairs:
         for sign, value, ends in (
             (" - ", pair.difference, pair.difference_interval),

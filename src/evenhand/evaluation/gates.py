@@ -74,11 +74,16 @@ class GateResult:
 
     @property
     def sentence(self) -> str:
-        """The verdict in one sentence, with the finding that decides it."""
+        """The verdict of a gate in one sentence, with the finding that decides it."""
+        return f"Gate: {self.statement}"
+
+    @property
+    def statement(self) -> str:
+        """The same, where nobody asked for a gate."""
         words = {
-            "within": "Gate: within what is allowed",
-            "above": "Gate: ABOVE what is allowed",
-            "not shown": "Gate: neither within nor above is shown",
+            "within": "within what is allowed",
+            "above": "ABOVE what is allowed",
+            "not shown": "neither within nor above what is allowed is shown",
         }
         sure = "" if self.delta is None else f" (delta {self.delta:.3g})"
         deciding = [one for one in self.findings if one.status == self.status]

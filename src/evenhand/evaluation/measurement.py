@@ -142,6 +142,12 @@ class RateMeasure:
     asked: bool = True
 
     @property
+    def counted(self) -> str:
+        """Whom the rate is a share of."""
+        of = {"FPR": "bad outcomes", "FNR": "good outcomes", "PPV": "accepted people"}
+        return of.get(self.symbol, "people")
+
+    @property
     def is_identified(self) -> bool:
         """Whether no missing outcome can change the rate on these people."""
         return not any(one.unknown for one in self.groups)

@@ -356,7 +356,9 @@ def _rate_tables(rate: RateMeasure) -> list[PageTable]:
         )
     title = _rate_title(rate)
     tables = [
-        PageTable(title, ("group", "people", "rate here", "rate in the population"), tuple(rows))
+        PageTable(
+            title, ("group", rate.counted, "rate here", "rate in the population"), tuple(rows)
+        )
     ]
     pairs = _farthest(rate.pairs, MOST_COMPARED)
     heads = ["compared"]

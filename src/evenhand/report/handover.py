@@ -77,7 +77,13 @@ class Handover:
         """The verdict in a few words; None where nobody asked for one."""
         if self.verdict is None:
             return None
+        bounds = {
+            f"{'at least' if one.at_least else 'at most'} {one.limit:g}": None
+            for one in self.verdict.findings
+        }
         said = VERDICTS[self.verdict.status]
+        if bounds:
+            said = f"{said.rstrip('.')} ({', '.join(bounds)})."
         judged = self.contents.judged
         return f"{judged}: {said}" if judged else f"{said[0].upper()}{said[1:]}"
 
