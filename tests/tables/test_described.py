@@ -508,3 +508,11 @@ class TestOneValueAlone:
             two_values(self.frame("employed", "quit"), "d", None)
         assert "for example" not in str(refused.value)
         assert refused.value.argument == "good"
+
+
+def test_a_feature_that_is_left_out_is_named(tmp_path):
+    path = tmp_path / "loans.csv"
+    path.write_text("sex,repaid,score,age\n" + "f,1,3,40\nm,0,2,30\n" * 20)
+    with pytest.raises(InvalidInput, match="score is left out") as raised:
+        read_table(path, label="repaid", group="sex", features=("score",), leave_out=("score",))
+    assert raised.value.argument == "leave_out"

@@ -179,7 +179,8 @@ def command(
         title=f"Impact ratios in {frame.source} by {', '.join(by)}",
         asked={
             "table": frame.source,
-            "SHA-256": fingerprint(data),
+            "SHA-256 of the table": fingerprint(data),
+            "people": f"{table.people:,}, {table.selected:,} of them selected",
             "selected" if score is None else "score above": f"{selected} = {value}"
             if score is None
             else f"{score} > {table.cutoff:g}",

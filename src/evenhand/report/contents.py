@@ -468,6 +468,7 @@ def _impact(record: ImpactTable, _columns: Sequence[str] | None = None) -> Conte
             f"No impact ratio is below {least} on these people"
             + ("; all are shown to be at least that in the population." if shown else ".")
         )
+    answer.append(f"All intervals hold at once with probability {1 - record.delta:g}.")
     rate = "selection rate" if record.cutoff is None else "scoring rate"
     words = {"within": "holds", "above": "does not hold", "not shown": "not shown", None: ""}
     tables = []

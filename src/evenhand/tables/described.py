@@ -574,6 +574,15 @@ class _Check:
         left = {*reserved, *described.leave_out}
         names = tuple(n for n in described.features or frame.columns if n not in left)
         if not names:
+            if described.features:
+                gone = ", ".join(n for n in described.features if n in left)
+                raise InvalidInput(
+                    f"{frame.source}: no column is left to decide by, because {gone} is left out "
+                    "or has another use.",
+                    hint="take it out of leave_out, or name another column.",
+                    argument="leave_out",
+                    remedies=("features",),
+                )
             raise InvalidInput(
                 f"{frame.source} has nothing but the label and the group: "
                 "no column is left to decide by.",
