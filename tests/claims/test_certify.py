@@ -518,7 +518,7 @@ def test_full_over_all_cells(claims):
         f"certify over {of}: learned weight above 0",
         "in all draws",
         f"{positive / draws:.2%}; in the others no certified rule was cheaper than the better "
-        f"constant on the people who certified it ({left_out} exceptions)",
+        f"constant on the people who judge it ({left_out} exceptions)",
         positive == draws,
     )
     for rival in ("split and shrink", "split and test"):
