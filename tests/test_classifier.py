@@ -6,6 +6,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -65,6 +66,15 @@ def test_the_limit_holds_on_the_training_table(estimator):
     assert len(model.components_) <= 3
     assert model.gaps_["FPR b - a"] == pytest.approx(fpr_gap(chances[:, 1], group, outcome))
     assert "accept" in model.describe()
+
+
+def test_after_a_fit_that_failed_there_is_nothing_to_predict_with():
+    features, group, outcome = table(rows=60)
+    model = eh.FairClassifier()
+    with pytest.raises(eh.InvalidInput, match="which of them is the good outcome"):
+        model.fit(features, outcome, sensitive_features=group)
+    with pytest.raises(NotFittedError):
+        model.predict(features)
 
 
 def test_predictions_are_draws_that_a_seed_repeats():

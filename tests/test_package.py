@@ -1,6 +1,7 @@
 """What is published says the same everywhere."""
 
 import ast
+import importlib.metadata
 import importlib.util
 import re
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import evenhand
 
@@ -44,6 +47,69 @@ def test_the_changelog_of_the_first_release_is_short():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     first = text.split("## [0.1.0]", 1)[1].split("\n## ", 1)[0]
     assert len([line for line in first.splitlines() if line]) <= 20
+
+
+def installed_with(extra: str) -> set[str]:
+    """The distributions that `make` installs for an extra, with all that these ask for."""
+    found: set[tuple[str, str]] = set()
+    open_ = [Requirement(f"evenhand[{extra}]"), Requirement(f"evenhand-service[{extra}]")]
+    while open_:
+        asked = open_.pop()
+        for chosen in {"", *asked.extras}:
+            key = (canonicalize_name(asked.name), chosen)
+            if key in found:
+                continue
+            found.add(key)
+            for text in asks_for(key[0]):
+                one = Requirement(text)
+                if one.marker is None or one.marker.evaluate({"extra": chosen}):
+                    open_.append(one)
+    return {name for name, _ in found}
+
+
+def asks_for(distribution: str) -> list[str]:
+    """The requirements of a distribution; of those here as the files say, not as installed."""
+    here = {"evenhand": "pyproject.toml", "evenhand-service": "service/pyproject.toml"}
+    if distribution not in here:
+        try:
+            return importlib.metadata.requires(distribution) or []
+        except importlib.metadata.PackageNotFoundError:
+            return []  # for another platform
+    project = tomllib.loads((ROOT / here[distribution]).read_text())["project"]
+    optional = project["optional-dependencies"].items()
+    extras = [f"{one} ; extra == '{name}'" for name, asked in optional for one in asked]
+    return [*project["dependencies"], *extras]
+
+
+def foreign_imports(path: Path) -> set[str]:
+    """The distributions that a file imports when it is read."""
+    modules: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            modules |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules.add(node.module)
+    tops = {module.split(".")[0] for module in modules} - sys.stdlib_module_names
+    called = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+    return {canonicalize_name(called.get(one, one)) for one in tops - {"tests", "service"}}
+
+
+def test_make_check_installs_what_its_tests_import():
+    """In a new checkout there is nothing else, and one file that cannot be read ends the run."""
+    text = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    (core,) = re.findall(r"^CORE\s*:=(.*)$", text, re.M)
+    places = [ROOT / place for place in core.split()]
+    files = [file for one in places for file in ([one] if one.is_file() else one.rglob("*.py"))]
+    small = installed_with("check")
+    assert {"numpy", "pytest", "pandas", "fastapi"} <= small
+    assert not {"polars", "matplotlib"} & small
+    wrong = {
+        f"{file.relative_to(ROOT)}: {lacking}"
+        for file in files
+        if (lacking := foreign_imports(file) - small)
+    }
+    assert len(files) > 50
+    assert not wrong
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)

@@ -325,7 +325,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         self, X: ArrayLike, sensitive_features: ArrayLike | None
     ) -> tuple[FloatArray, GroupArray | None]:
         """Rows as the mixture sees them, and their groups."""
-        check_is_fitted(self)
+        # A fit that failed may have left other attributes behind.
+        check_is_fitted(self, "policy_")
         # An array has no names; after a frame of plain numbers it is taken in the order of the
         # columns, as scikit-learn does, with scikit-learn's warning.
         schema: Schema | None = getattr(self, "schema_", None)

@@ -42,6 +42,13 @@ def counted_rows(people: LabelledSample, why: str) -> IntArray:
 
     why: the reason for which counts are whole numbers, for the error if one is not.
     """
+    if not isinstance(people, LabelledSample):
+        raise InvalidInput(
+            f"people is a {type(people).__name__}; it must be a LabelledSample.",
+            hint="read_table(...).encoded().sample is one; LabelledSample(features, group, label) "
+            "makes one of arrays.",
+            argument="people",
+        )
     count = people.require_whole_counts(why)
     people.require_two_groups()
     return np.repeat(np.arange(len(people)), count)

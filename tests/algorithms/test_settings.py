@@ -56,7 +56,7 @@ def saddle(**settings):
 
 
 GAPS = [*NO_NUMBERS, 0, -0.1, 1.5]
-CLASSES = [LogisticRegression, [Threshold(0, 0.5, 1)], ACCEPT_ALL, Stumps, None, "stumps", 3]
+CLASSES = [LogisticRegression, [Threshold(0, 0.5, 1)], ACCEPT_ALL, Stumps, None, "stump", 3]
 RATES = [[], [FPR, FPR], FalsePositiveRate, None, 1, [FPR, None], {FPR}, iter([FPR])]
 PRICES = [3, "dear", (1.0, 2.0), {"false_accept": 1.0}]
 USES = ["yes", None, True, "certify"]

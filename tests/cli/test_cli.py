@@ -62,12 +62,22 @@ TABLES = {
     "missing value": (
         changed(9, "1,NA,a,1"),
         COMMON,
-        ["'z' in 1 of 60 rows (1.67%)", "'z' in row 8 (line 9)", "--fill-missing, --leave-out z"],
+        ["'z' in 1 of 60 rows (1.67%)", "'z' in row 8 (line 9)", "--fill-missing z, --leave-out z"],
     ),
     "missing group": (
         changed(3, "1,2,,1"),
         COMMON,
-        ["group 'g' is missing in 1 of 60 rows", "line 3"],
+        ["group 'g' is missing in 1 of 60 rows", "line 3", "--fill-missing g, --drop-missing"],
+    ),
+    "an option for a value": (
+        GOOD,
+        (*COMMON, "--fill-missing", "--drop-missing"),
+        ["'--fill-missing': a value is missing before the option --drop-missing"],
+    ),
+    "filled by a word": (
+        GOOD,
+        (*COMMON, "--fill-missing", "True"),
+        ["fill_missing names 'True'", "never made up. Option: --fill-missing"],
     ),
     "nothing but missing": (
         "x,z,g,y\n,1,a,1\n1,,b,0\n",

@@ -251,10 +251,14 @@ def test_the_record_can_be_looked_at():
     document = json.loads(json.dumps(found.to_json()))
     assert document["probability"] == found.probability
     assert document["change"]["words"] == found.change.words
-    axes = found.plot()
-    assert "share of the probability" in axes.get_xlabel()
     assert len(found.principal_reasons(1)) == 1
     assert eh.explain(COIN, [580.0, 0.8], PEOPLE).reasons[0].column == "x0"
+
+
+def test_the_record_can_be_drawn():
+    pytest.importorskip("matplotlib", reason="make check does not install it")
+    axes = COIN.explain([580.0, 0.8], PEOPLE, columns=["score", "debt"]).plot()
+    assert "share of the probability" in axes.get_xlabel()
 
 
 def test_people_in_frames_are_explained_by_the_names_of_their_columns():

@@ -23,7 +23,7 @@ OTHER_NAMES = {
     "candidates": "--incumbent",
 }
 """The options that are not called as their argument."""
-TAKES_COLUMN = ("--leave-out", "--id")
+TAKES_COLUMN = ("--leave-out", "--id", "--fill-missing")
 """The options whose value is the column that a message is about."""
 
 

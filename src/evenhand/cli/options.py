@@ -85,6 +85,8 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic since cli
         """The texts without blanks around them; empty ones are left out."""
         if isinstance(value, tuple):
             return value
+        if ctx is not None and any(value in one.opts for one in ctx.command.params):
+            self.fail(f"a value is missing before the option {value}.", param, ctx)
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 

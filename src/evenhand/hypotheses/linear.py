@@ -183,7 +183,10 @@ class LinearRule(Hypothesis, Brief):
             weight = self.weights[j]
             terms.append(f"{'-' if weight < 0 else '+'} {abs(weight):.4g} {column_name(j, names)}")
         text = " ".join(terms).removeprefix("+ ") or "0"
-        more = f" + {len(order) - 5} smaller terms" if len(order) > 5 else ""
+        # A small weight may belong to a column of large numbers: who is not shown is named.
+        others = [column_name(j, names) for j in order[5:]]
+        shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
+        more = f" + smaller weights of {shown}" if others else ""
         return f"accept if {text}{more} >= {self.threshold:.6g}"
 
     def to_json(self) -> Json:

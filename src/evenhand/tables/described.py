@@ -363,8 +363,8 @@ def _require_meaning(what: str, meaning: Json) -> None:
         if meaning.get(key) is None:
             raise InvalidInput(
                 f"{key} is missing: nothing says which column of {what} is the {key}.",
-                hint="name the columns of the label and of the group, or describe the file in a "
-                ".toml file.",
+                hint="name the columns of the label and of the group (label, group), or describe "
+                "the file in a .toml file.",
                 argument=key,
                 remedies=("label", "group"),
             )
@@ -401,6 +401,10 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
 
     Examples
     --------
+    A file of your own, with outcomes in words, texts among the features, and people without a
+    group: ``read_table("loans.csv", label="repaid", good="yes", group="sex", encode=True,
+    fill_missing=["sex"])``.
+
     >>> table = read_table("lending").encoded()
     >>> len(table), table.names[:2], [one.group for one in table.figures]
     (1200, ('income', 'credit_score'), ['a', 'b'])
@@ -697,8 +701,8 @@ class _Check:
                     f"{nobody.sum():,} of {len(nobody):,} rows (first: line "
                     f"{frame.lines[int(np.argmax(nobody))]}); a person without a group counts for "
                     "no rate.",
-                    hint="make a group of their own of them (fill_missing), or leave these rows "
-                    "out (drop_missing).",
+                    hint=f"make a group of their own of them ({described.group!r} in fill_missing)"
+                    ", or leave these rows out (drop_missing).",
                     remedies=("fill_missing", "drop_missing"),
                     column=described.group,
                 )
@@ -739,7 +743,7 @@ class _Check:
                     hint=f"the features are {listed(names, 10)}; outcomes and prices are never "
                     "made up.",
                     argument="fill_missing",
-                    column=strange[0],
+                    value=strange[0],
                 )
             )
 
@@ -1099,7 +1103,7 @@ def two_values(
             raise BadLabel(
                 f"{frame.source}: the {words.noun} column {name!r} holds {listed(distinct)}; "
                 f"unless a value is named, it must hold 0 and 1, or -1 and 1 (1 is {words.one}).",
-                hint=f"say which of its values is {words.first}.",
+                hint=f"say which of its values is {words.first} ({words.argument}).",
                 argument=words.argument,
                 column=name,
             )

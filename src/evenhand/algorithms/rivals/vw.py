@@ -140,7 +140,7 @@ def vw_arguments(exploration: Exploration, epsilon: float) -> str:
 def workspace(arguments: str) -> VwWorkspace:
     """A VW workspace; InvalidInput where VW is not installed."""
     try:
-        from vowpalwabbit import Workspace  # type: ignore[import-untyped]  # it is optional
+        from vowpalwabbit import Workspace  # it is optional
     except ImportError:
         raise InvalidInput("Vowpal Wabbit is not installed.", hint=install_hint("vw")) from None
     made: VwWorkspace = Workspace(arguments)
