@@ -484,7 +484,7 @@ def test_they_are_studied(described, tmp_path, monkeypatch):
         limits=(0.2,),
         seeds=1,
         rounds=700,
-        rate="rejected-good",
+        rates=("rejected-good",),
         kind="ten-cuts",
     )
     (compared,) = study(plan, tmp_path / "study").comparisons

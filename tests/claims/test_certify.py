@@ -40,7 +40,7 @@ import evenhand as eh
 from evenhand import table_certificate
 from evenhand.bounds.proportions import Interval, ratio_interval
 from evenhand.hypotheses import PerGroupCuts
-from evenhand.hypotheses.estimator import as_class
+from evenhand.hypotheses.named import as_class
 from evenhand.table_certificate import certify
 from evenhand.tables import DataUnavailable, read_table
 

@@ -88,7 +88,7 @@ RACE = ColumnOptions(label="repaid", good="yes", group="race", encode=True)
 
 
 def test_a_proxy_in_the_sixth_place_of_a_linear_rule_is_warned_about(tmp_path):
-    """A linear rule prints five terms; the sixth may be the group in disguise."""
+    """A linear rule prints five weights; the column of the sixth may be the group in disguise."""
     draw = np.random.default_rng(1)
     group = draw.choice(["a", "b"], 400)
     columns = {f"x{j}": draw.normal(size=400).round(3) for j in range(5)}
@@ -98,7 +98,7 @@ def test_a_proxy_in_the_sixth_place_of_a_linear_rule_is_warned_about(tmp_path):
     task = table_problem(path, RACE)
     assert [one.name for one in task.warnings] == ["postcode"]
     rule = LinearRule((9.0, 8.0, 7.0, 6.0, 5.0, 0.001), 0.5)
-    assert "postcode" not in rule.describe(task.table.names)
+    assert "0.001" not in rule.describe(task.table.names)
     policy = Mixture((rule,), (1.0,))
     assert show.uses(task, policy, "postcode")
     text = shown_policy(task, policy)
