@@ -371,6 +371,8 @@ def certify(
     (1, True)
     """
     require_shares(limit=limit, delta=delta)
+    if fit_share is not None:
+        require_shares(fit_share=fit_share)
     asked = as_rates(rates)
     require_certifiable(asked)
     kept = _ceilings(ceilings)
@@ -393,7 +395,6 @@ def certify(
         hypotheses = as_class(model)
         if fit_share is None:
             fit_share = FIT_SHARE if hypotheses.exact else FIT_SHARE_OF_MODELS
-        require_shares(fit_share=fit_share)
         first = split_table(len(row), fit_share, seed)
         second = TablePart(people, row[~first], costs, group_use)
         # With the second part alone, chance often prefers a constant to a slightly cheaper rule.
@@ -413,7 +414,9 @@ def certify(
     # From here on the candidates and the shares of delta are fixed: the second part is looked at.
     certified = [ends.certified(rule, second, len(candidates), leaning) for rule in candidates]
     certified += [ends.constant(rule, second) for rule in CONSTANTS]
-    priced = [replace(one, cost=judges.cost(judges.accepts(one.rule))) for one in certified]
+    priced = certified  # on the second part
+    if judges is not second:
+        priced = [replace(one, cost=judges.cost(judges.accepts(one.rule))) for one in certified]
     weights = _cheapest(priced, limit, [one for _, one in kept], randomise)
     if isinstance(model, Mixture):
         as_it_is = _weights_of(model, certified)
