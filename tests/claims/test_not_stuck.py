@@ -77,7 +77,9 @@ def test_the_check_sees_a_learner_whose_cells_learn_nothing_from_each_other(monk
     """
 
     def overall(accepts, people, negative, labels):
-        return np.full(len(people), negative.sum() / labels.sum())
+        odds = negative.sum() / (labels.sum() - negative.sum())
+        nothing = np.zeros((len(people), 0))
+        return choose.CellGuess(nothing, np.zeros(0), float(np.log(odds)), np.zeros((0, 0)))
 
     monkeypatch.setattr(choose, "_similar_cells", overall)
     found = [figures("hiring, selection", seed, audit_rate=0.001) for seed in range(6)]

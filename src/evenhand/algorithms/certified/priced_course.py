@@ -99,10 +99,8 @@ def expected_course(
         information = information + gained
         skewness = skewness + gained * K / V**2
         p = weights @ deployable.accepts
-        costs = replace(
-            costs,
-            labels=costs.labels + length * costs.fraction * p,
-            acceptance=(t * costs.acceptance + length * p) / (t + length),
+        costs = costs.with_labels(
+            length * costs.fraction * p, (t * costs.acceptance + length * p) / (t + length)
         )
         if audited is not None:
             audited = (t * audited + length * float(weights[0])) / (t + length)

@@ -63,13 +63,11 @@ def likely_delta_parts(
         ]
     )
     accepts = costs.accepts.astype(np.float64)
-    chance = np.clip(costs.chance, 1e-6, 1.0 - 1e-6)
     constants = np.repeat([[1.0], [0.0]], size, axis=1)
     rules = np.concatenate([constants, accepts])
     total = np.zeros(members)
-    for _ in range(DRAWS):
-        m = generator.beta(costs.labels * chance, costs.labels * (1.0 - chance))
-        cost = rules @ (costs.cost + (m - chance) * costs.stake)
+    for m in costs.drawn_chances(generator, DRAWS):
+        cost = rules @ (costs.cost + (m - costs.chance) * costs.stake)
         middles = []
         spreads = []
         for rate in rates:
