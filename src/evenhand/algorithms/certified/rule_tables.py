@@ -37,7 +37,7 @@ def acceptance_table(
         people = min(TILE, max(ANSWERS_AT_ONCE // len(members), FEWEST))
         first = batch(features[:people].T)
         # in the memory layout of the answers: the last bits of products with the table depend on it
-        table = np.empty_like(first, shape=(len(members), len(features)))
+        table: BoolArray = np.empty_like(first, shape=(len(members), len(features)))
         table[:, :people] = first
         for start in range(people, len(features), people):
             rows = slice(start, start + people)
