@@ -200,25 +200,18 @@ def as_known_groups(value: object, rows: int) -> GroupArray:
     >>> as_known_groups(["a", float("nan"), None], 3).tolist()
     ['a', None, None]
     """
-    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
-        value = value.tolist()  # masked entries are None there
-    if isinstance(value, list | tuple) and not (
-        len(kinds := set(map(type, value))) == 1 and kinds <= _PLAIN
-    ):
-        # numpy would turn ["a", nan] into texts, and take apart tuples
-        array = np.empty(len(value), dtype=object)
-        for row, entry in enumerate(value):
-            array[row] = entry
-    else:
-        array = np.asarray(value)
+    array = value if type(value) is np.ndarray else _array_of_groups(value)
     _require_length(array, rows, "group")
-    if array.dtype.kind in "US":
+    kind = array.dtype.kind
+    if kind in "biu":
+        return array
+    if kind in "US":
         # only a text that is empty or begins with a blank comes before "!"
-        if True not in (array < ("!" if array.dtype.kind == "U" else b"!")):
+        if True not in (array < ("!" if kind == "U" else b"!")):
             return array
         blank = [row for row, text in enumerate(array.tolist()) if not text.strip()]
         return array if not blank else _without(array, blank)
-    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and np.isfinite(array).all()):
+    if kind == "f" and np.isfinite(array).all():
         return array
     unknown = []
     for row, label in enumerate(array.tolist()):
@@ -240,6 +233,20 @@ def as_known_groups(value: object, rows: int) -> GroupArray:
         if empty or label is None or (other := label != label) is label or other:
             unknown.append(row)
     return array if not unknown else _without(array, unknown)
+
+
+def _array_of_groups(value: object) -> GroupArray:
+    if isinstance(value, np.ma.MaskedArray):
+        value = value.tolist()  # masked entries are None there
+    if isinstance(value, list | tuple) and not (
+        len(kinds := set(map(type, value))) == 1 and kinds <= _PLAIN
+    ):
+        # numpy would turn ["a", nan] into texts, and take apart tuples
+        array = np.empty(len(value), dtype=object)
+        for row, entry in enumerate(value):
+            array[row] = entry
+        return array
+    return np.asarray(value)
 
 
 def _without(group: GroupArray, rows: list[int]) -> GroupArray:
@@ -718,7 +725,6 @@ class OneDecision(Decisions):
     ) -> None:
         decision = Decision(accept, propensity, round, epoch, audit)
         object.__setattr__(self, "decision", decision)
-        object.__setattr__(self, "first_round", round)
 
     def __len__(self) -> int:
         return 1
@@ -741,6 +747,11 @@ class OneDecision(Decisions):
     def propensity(self) -> FloatArray:
         """The probability with which just this decision was taken."""
         return np.array([self.decision.propensity])
+
+    @property
+    def first_round(self) -> int:
+        """The round."""
+        return self.decision.round
 
     @property
     def epoch(self) -> IntArray:
