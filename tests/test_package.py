@@ -268,6 +268,28 @@ def test_a_release_needs_addresses(urls, missing):
     assert release.index("scripts/check_addresses.py") < release.index("make package")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "missing"),
+    [
+        ({"service/pyproject.toml": "[project]"}, "service/pyproject.toml"),
+        ({"pyproject.toml": "[project]", "service/pyproject.toml": "[project]"}, "Homepage"),
+        ({"SECURITY.md": "Write to security at our domain."}, "SECURITY.md"),
+    ],
+)
+def test_a_release_needs_the_addresses_of_both_packages_and_a_contact(tmp_path, wrong, missing):
+    urls = "\n".join(["[project.urls]", *(f'{key} = "{url}"' for key, url in ADDRESSES.items())])
+    good = {"pyproject.toml": urls, "service/pyproject.toml": urls}
+    good["SECURITY.md"] = "Write to <security@x.test>."
+    (tmp_path / "service").mkdir()
+    faults = []
+    for files in (good, wrong):
+        for name, text in files.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        faults.append(script("check_addresses").all_wrong(tmp_path))
+    assert faults[0] == []
+    assert any(missing in fault for fault in faults[1])
+
+
 def script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
     module = importlib.util.module_from_spec(spec)
