@@ -3,9 +3,11 @@
 In a checkout README.md links to the files beside it. An index has no such files, so the links of
 the published metadata lead to the addresses in [project.urls]: pages of docs/ to the documentation,
 pictures and all other files to the source at the tag of this version. As long as there are no
-addresses, links become plain text and pictures are left out.
+addresses, links become plain text and pictures are left out. The service is built by itself, and
+has a copy of this file.
 """
 
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
@@ -15,14 +17,17 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 LINK = re.compile(r"(?P<opening>!?\[[^\]]*\]\()(?P<target>[^)\s]+)\)")
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|#")
 OFF_THE_SITE = ("docs/decisions/", "docs/notes/")
+FOLDERS = {"evenhand": "", "evenhand-service": "service"}
+"""Where the README of a distribution stands in the checkout."""
 
 
-def on_an_index(text: str, urls: dict[str, str], version: str) -> str:
-    """The README with every link to a file of the checkout turned into an address."""
+def on_an_index(text: str, urls: dict[str, str], version: str, folder: str = "") -> str:
+    """The README of a folder with every link to a file of the checkout turned into an address."""
 
     def address(found: re.Match[str]) -> str:
         opening, target = found["opening"], found["target"]
         path, mark, part = target.partition("#")
+        path = posixpath.normpath(posixpath.join(folder, path))
         if ELSEWHERE.match(target):
             return found[0]
         if not urls:
@@ -52,5 +57,6 @@ class IndexReadme(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
         """Set the README of the distribution."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
-        shown = on_an_index(text, metadata.get("urls", {}), metadata["version"])
+        folder = FOLDERS[metadata["name"]]
+        shown = on_an_index(text, metadata.get("urls", {}), metadata["version"], folder)
         metadata["readme"] = {"content-type": "text/markdown", "text": shown}

@@ -3,7 +3,10 @@
 import ast
 import importlib.metadata
 import importlib.util
+import json
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from html.parser import HTMLParser
@@ -27,6 +30,9 @@ def test_one_version_everywhere():
     recipe = yaml.safe_load((ROOT / "recipe/recipe.yaml").read_text())
     assert recipe["context"]["version"] == version
     assert f"## [{version}] - " in (ROOT / "CHANGELOG.md").read_text()
+    pages = json.loads((ROOT / "docs/versions.json").read_text(encoding="utf-8"))
+    (current,) = (page["name"] for page in pages if page["current"])
+    assert current.split()[0] == version.rpartition(".")[0]  # pages are of a minor version
     assert evenhand.__version__ == version
 
 
@@ -268,6 +274,28 @@ def test_a_release_needs_addresses(urls, missing):
     assert release.index("scripts/check_addresses.py") < release.index("make package")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "missing"),
+    [
+        ({"service/pyproject.toml": "[project]"}, "service/pyproject.toml"),
+        ({"pyproject.toml": "[project]", "service/pyproject.toml": "[project]"}, "Homepage"),
+        ({"SECURITY.md": "Write to security at our domain."}, "SECURITY.md"),
+    ],
+)
+def test_a_release_needs_the_addresses_of_both_packages_and_a_contact(tmp_path, wrong, missing):
+    urls = "\n".join(["[project.urls]", *(f'{key} = "{url}"' for key, url in ADDRESSES.items())])
+    good = {"pyproject.toml": urls, "service/pyproject.toml": urls}
+    good["SECURITY.md"] = "Write to <security@x.test>."
+    (tmp_path / "service").mkdir()
+    faults = []
+    for files in (good, wrong):
+        for name, text in files.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        faults.append(script("check_addresses").all_wrong(tmp_path))
+    assert faults[0] == []
+    assert any(missing in fault for fault in faults[1])
+
+
 def script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -282,6 +310,17 @@ def test_a_release_has_hashes_and_an_sbom_and_publishes_what_was_tested():
     publish = [step.get("run", step.get("uses", "")) for step in jobs["publish"]["steps"]]
     checked = publish.index("cd dist && sha256sum --check --strict ../release/SHA256SUMS")
     assert checked < [step.startswith("pypa/") for step in publish].index(True)
+
+
+def test_a_release_is_refused_if_its_tag_is_not_its_version():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    build = [step.get("run", "") for step in jobs["build"]["steps"]]
+    (step,) = (run for run in build if "GITHUB_REF_NAME" in run)
+    assert build.index(step) < build.index("make package")
+    for tag, refused in ((f"v{PROJECT['version']}", False), ("v0.0.9", True)):
+        environ = {**os.environ, "GITHUB_REF_NAME": tag}
+        ended = subprocess.run(["bash", "-e", "-c", step], cwd=ROOT, env=environ, check=False)
+        assert bool(ended.returncode) == refused
 
 
 def test_hashes_are_those_that_sha256sum_reads(tmp_path):

@@ -70,15 +70,18 @@ def put_back(bank, mutant):
 
 
 def spent(bank):
-    """Learn a little, spend the budget, then POST /v1/train again and again: the published
-    policies.
+    """Learn a little, spend the budget, then POST /v1/train again and again, until six policies
+    were published from the frozen one on: the published policies.
     """
     for _ in range(2):  # the cuts come from the first hundred, the first bets after them
         bank.repay(bank.arrive(100))
         bank.train()
-    for _ in range(12):
+    for _ in range(30):
         bank.repay(bank.arrive(1200))
         bank.train()
+        phases = [p.info["phase"] for p in bank.lineage]
+        if "frozen" in phases[:-5]:
+            break
     return bank.lineage
 
 

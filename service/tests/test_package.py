@@ -1,11 +1,13 @@
 """The distribution of the service: the version of the library, and what it imports is declared."""
 
 import ast
+import importlib.util
 import re
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 SERVICE = Path(__file__).parents[1]
@@ -19,6 +21,24 @@ def test_the_version_is_the_library_s():
     assert f"evenhand=={version}" in PROJECT["dependencies"]
     assert f"## [{version}] - " in (SERVICE / "CHANGELOG.md").read_text()
     assert (SERVICE / "LICENSE").read_text() == (SERVICE.parent / "LICENSE").read_text()
+
+
+def test_the_readme_works_on_an_index():
+    """Its links lead to the addresses, if there are any, and to nothing else."""
+    pytest.importorskip("hatchling", reason="the metadata are written with hatchling's help")
+    copy = (SERVICE / "hatch_build.py").read_text(encoding="utf-8")
+    assert copy == (SERVICE.parent / "hatch_build.py").read_text(encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("service_hatch_build", SERVICE / "hatch_build.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    text = (SERVICE / "README.md").read_text(encoding="utf-8")
+    urls = {"Source": "https://x.test/s", "Documentation": "https://x.test/d"}
+    shown = hook.on_an_index(text, urls, "1.2", hook.FOLDERS[PROJECT["name"]])
+    targets = re.findall(r"\]\(([^)]+)\)", shown)
+    assert "https://x.test/s/blob/v1.2/README.md" in targets
+    assert "https://x.test/d/service/first-service.html" in targets
+    assert [one for one in targets if not one.startswith("https://x.test/")] == []
+    assert "](" not in hook.on_an_index(text, {}, "1.2", "service")
 
 
 def test_what_is_imported_is_declared():

@@ -6,6 +6,7 @@ import tempfile
 
 import psycopg
 from service.tests.ledger import conftest as postgres
+from service.tests.ports import free_port
 from tests.without_clocks import until
 
 NAME = "standby1"
@@ -22,7 +23,7 @@ class Replicated:
             home = pathlib.Path(tempfile.mkdtemp(prefix=f"evenhand-{name}-", dir="/tmp"))
             stack.enter_context(postgres.ends_with_this_process(home, home / "data"))
             self.homes.append(home)
-        self.ports = [postgres._free_port(), postgres._free_port()]
+        self.ports = [free_port(), free_port()]
         hosts = "&".join(f"host=127.0.0.1:{port}" for port in self.ports)
         self.url = f"postgresql://evenhand@/ledger?{hosts}&target_session_attrs=read-write"
 

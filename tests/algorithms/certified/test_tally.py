@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand import CertifiedLearner, ScoreThresholds, Stumps
+from evenhand.algorithms.certified.choose import TOLERANCE, Objective
 from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, Tally
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
@@ -102,6 +103,27 @@ def assert_alike(one, other):
     assert vars(state.evidence) == vars(its_state.evidence)
 
 
+def one_choice(monkeypatch, earlier=()):
+    """The minima that the learner finds, in order. A search stops within a tolerance of the least
+    J, so the last bits of a sum can move where it ends: the twin's must be as good as the earlier
+    one, which is then taken for both.
+    """
+    real, found = Objective.minimise, []
+
+    def minimise(objective, program, start):
+        result = real(objective, program, start)
+        if earlier:
+            other = earlier[len(found)]
+            values = [objective.value(each.weights) for each in (result, other)]
+            assert abs(values[0] - values[1]) <= TOLERANCE * objective.worth.sum() + 1e-12
+            result = other
+        found.append(result)
+        return result
+
+    monkeypatch.setattr(Objective, "minimise", minimise)
+    return found
+
+
 def slow_twin(monkeypatch):
     real = OpenCohorts.feed
 
@@ -115,7 +137,10 @@ def slow_twin(monkeypatch):
 @pytest.mark.parametrize("lag", [0, 6])
 @pytest.mark.parametrize("name", CLASSES)
 def test_decisions_and_certificates_are_those_of_the_slow_twin(name, lag, changes, monkeypatch):
-    one = lived(name, changes, lag=lag)
+    with monkeypatch.context() as patch:
+        choices = one_choice(patch)
+        one = lived(name, changes, lag=lag)
+    one_choice(monkeypatch, choices)
     slow_twin(monkeypatch)
     assert_alike(one, lived(name, changes, lag=lag))
 
@@ -123,7 +148,10 @@ def test_decisions_and_certificates_are_those_of_the_slow_twin(name, lag, change
 def test_shares_under_a_cap_are_those_of_the_slow_twin(monkeypatch):
     for name in ("stumps", "finite, the group decides"):
         with monkeypatch.context() as patch:
+            choices = one_choice(patch)
             one = lived(name, ("erased",), accept_at_most=0.6)
+        with monkeypatch.context() as patch:
+            one_choice(patch, choices)
             slow_twin(patch)
             two = lived(name, ("erased",), accept_at_most=0.6)
         assert_alike(one, two)
