@@ -80,10 +80,10 @@ FALSE_POSITIVES = FalsePositiveRate()
 class CertifiedLearner(EpochLearner):
     """Decides about people (`decide`), learns from outcomes (`observe`), and keeps gaps in a limit.
 
-    `decide` accepts or rejects people, each with a fresh coin; `observe` takes the outcomes of the
-    people who were accepted. Every policy that is deployed keeps |gap| <= limit, on the population,
-    with probability at least 1 - delta over the whole run; then regret is as small as it can make
-    it.
+    `decide` accepts or rejects people, each with a fresh random draw; `observe` takes the outcomes
+    of accepted people. With probability at least 1 - delta over the whole run, and under the
+    assumptions that the certificate lists, every deployed policy keeps |gap| <= limit on the
+    population. Among these policies the learner chooses one with small expected cost.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ class CertifiedLearner(EpochLearner):
         The rules that may be mixed: a class, its name ("stumps"), or a scikit-learn classifier or
         pipeline, which becomes an `Estimator`.
     rate : Rate, str, or a sequence of them
-        Whose gap is kept below the limit.
+        The rates whose gaps are limited.
     limit : float
-        The gap that is never exceeded.
+        The largest gap that a deployed policy may have.
     delta : float
         Probability that the limit is ever exceeded over the learner's whole run.
     horizon : int, optional
