@@ -386,8 +386,8 @@ class CertifiedLearner(EpochLearner):
         audited : bool
             Whether they were gathered by a coin that ignored the person. Then they also count
             towards the start: which groups there are, and whether each has its first people, so
-            that learning may begin at once. The intervals of the certificate look at people whom
-            this learner decided, and at nobody else.
+            that learning may begin at once. The intervals of the certificate use only people about
+            whom this learner decided.
 
         Raises
         ------
@@ -633,7 +633,7 @@ class TwoPhaseLearner(ExploringLearner):
     -----
     Labels may be late, and later for some people than for others: the sample is exactly the first
     T0 arrivals, and all applicants are accepted until the last of their labels has come.
-    `report.notes` say for whom the learner waits; `close_exploration` ends the wait.
+    `report.notes` say which labels are still missing; `close_exploration` ends the wait.
 
     Examples
     --------
@@ -1282,8 +1282,9 @@ def load(
     Raises
     ------
     StorageError
-        If the file is no stored learner, is damaged, or was changed: if its settings are not those
-        with which the learner was made, or if a stored number is not finite or out of its range.
+        If the file is not a stored learner, is damaged, or was changed: if its settings are not
+        those with which the learner was made, or if a stored number is not finite or out of its
+        range.
 
     Notes
     -----

@@ -165,8 +165,8 @@ def command(
     synthetic loans.
 
     A log without probabilities cannot be weighted. --without-propensities gives the range of each
-    gap over all outcomes that rejected people might have had, and how it shrinks if they are assumed to be
-    like the accepted, up to a factor Gamma in the odds.
+    gap over all outcomes that rejected people might have had, and how it shrinks if they are
+    assumed to be like the accepted, up to a factor Gamma in the odds.
 
     \b
     Example: how much would accepting all applicants cost?
