@@ -75,7 +75,7 @@ format: $(VENV)/.installed-dev  ## let ruff format and fix what it can
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.installed-docs  ## build the documentation into site/; a warning is an error
-	$(BIN)/sphinx-build -a -W --keep-going -q -j $(WORKERS) -b html -d build/doctrees docs site
+	$(BIN)/sphinx-build -a -E -W --keep-going -q -j $(WORKERS) -b html -d build/doctrees docs site
 	$(BIN)/python docs/check_site.py site
 	@echo "The documentation is in site/index.html; it needs no network to be read."
 

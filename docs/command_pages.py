@@ -4,6 +4,7 @@
 section: its help, and a table of its options. Options that several commands share have one section.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,10 +68,9 @@ SHARED = {
 
 def cell(text: str) -> str:
     """A text that stands in one cell of a table as it is."""
-    text = " ".join(text.split())
-    for sign in ("\\", "|", "*", "_", "$", "<", "`", "^", "["):
-        text = text.replace(sign, f"\\{sign}")
-    return text
+    parts = re.split(r"(`[^`]+`)", " ".join(text.split()))  # every second one is code
+    parts[::2] = (re.sub(r"[\\|*_$<`^\[]", r"\\\g<0>", part) for part in parts[::2])
+    return "".join(parts)
 
 
 def row(option: click.Option, context: click.Context) -> str:
@@ -113,7 +113,7 @@ def anchor(heading: str) -> str:
 
 def section(name: str, command: click.Command, parent: click.Context) -> Iterator[str]:
     """The section of a command; the commands of a group follow it."""
-    context = click.Context(command, info_name=name, parent=parent)
+    context = click.Context(command, info_name=name.split()[-1], parent=parent)
     usage = command.get_usage(context).removeprefix("Usage: ").replace("\n", " ")
     level = "##" if parent.command is main else "###"
     yield from (f"{level} evenhand {name}", "", f"`{' '.join(usage.split())}`", "")

@@ -121,6 +121,7 @@ html_theme_options = {
     },
     "navbar_align": "left",
     "navbar_end": ["versions", "theme-switcher"],
+    "navbar_persistent": ["search-button"],  # with a field the header takes two lines at 1280 px
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
     "header_links_before_dropdown": 9,
@@ -187,7 +188,7 @@ def breakable_names(app, doctree, docname):  # type: ignore[no-untyped-def]
     """Let names in tables break where a reader would break them, so that tables fit."""
     for table in doctree.findall(nodes.table):
         for literal in list(table.findall(nodes.literal)):
-            text = re.sub(r"([_/.,=(|])(?=\w)", r"\1<wbr>", escape(literal.astext()))
+            text = re.sub(r"(?<=\w)([_/.,=(|])(?=\w)", r"\1<wbr>", escape(literal.astext()))
             code = f'<code class="docutils literal notranslate">{text}</code>'
             literal.replace_self(nodes.raw("", code, format="html"))
 

@@ -6,12 +6,14 @@ show nothing else.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 KEPT = Path(__file__).parent / "measured"
 KINDS = ("claims", "claims-tables", "bench", "torture")
+HEAD = ("| row | target | figure | holds |", "|---|---|---|---|")
 
 
 def keep(kind: str, written: Path | None = None, note: str = "") -> None:
@@ -36,22 +38,12 @@ def as_markdown(kind: str, containing: str = "") -> str:
     """When and where this was measured, and the rows whose name contains a text, by default all of
     them, those that miss their target first.
     """
-    if not (KEPT / f"{kind}.json").exists() or not read(kind)["whole"]:
+    if not is_kept(kind):
         return f"*No results of a whole `make {kind}` are kept for this version.*"
-    kept = read(kind)
-    where = kept["where"]
-    wanted = [row for row in kept["rows"] if containing in row["row"]]
+    wanted = [row for row in read(kind)["rows"] if containing in row["row"]]
     rows = sorted(wanted, key=lambda row: row["holds"])
     missed = sum(not row["holds"] for row in rows)
-    commits = sorted({row.get("commit", where["commit"]) for row in rows})
-    lines = [
-        f"`make {kind}`, {kept['ended'][:10]}, commit {' and '.join(commits)}: {len(rows)} rows, "
-        f"{missed} of them miss their target. {where['processor']}, {where['cores']} cores, "
-        f"{where['memory_gb']} GB, {where['system']}, Python {where['python']}. {kept['note']}",
-        "",
-        "| row | target | figure | holds |",
-        "|---|---|---|---|",
-    ]
+    lines = [origin(kind, rows, f"{missed} of them miss their target"), "", *HEAD]
     for row in rows:
         rival = row.get("same_exploration")
         figure = row["figure"]
@@ -63,6 +55,64 @@ def as_markdown(kind: str, containing: str = "") -> str:
     return "\n".join(lines)
 
 
+def is_kept(kind: str) -> bool:
+    """Whether there are results of a whole run."""
+    return (KEPT / f"{kind}.json").exists() and bool(read(kind)["whole"])
+
+
+def origin(kind: str, rows: list[dict[str, Any]], said: str = "") -> str:
+    """When and where rows were measured."""
+    kept = read(kind)
+    where = kept["where"]
+    *others, last = sorted({row.get("commit", where["commit"]) for row in rows})
+    commits = f"commits {', '.join(others)} and {last}" if others else f"commit {last}"
+    return (
+        f"`make {kind}`, {kept['ended'][:10]}, {commits}: {len(rows)} rows{said and ', ' + said}. "
+        f"{where['processor']}, {where['cores']} cores, {where['memory_gb']} GB, "
+        f"{where['system']}, Python {where['python']}. {kept['note']}"
+    )
+
+
+def folded(table: str) -> str:
+    """The same with the rows that hold in a part that a reader opens."""
+    lines = table.splitlines()
+    held = [line for line in lines if line.endswith("| yes |")]
+    missed = [line for line in lines if line not in held]
+    opened = f"<details><summary>The {len(held)} rows that hold</summary>"
+    return "\n".join([*missed, "", opened, "", *HEAD, *held, "", "</details>"])
+
+
+TABLES = {"adult": "Adult", "compas": "COMPAS", "taiwan": "Taiwan", "gmsc": "Give Me Some Credit"}
+RATES = {"": "FPR", ", FNR": "FNR", ", selection rate": "selection rate", ", FPR and FNR": "both"}
+HORIZONS = {"1e5": "100,000", "3e5": "300,000"}
+
+
+def regret_on_tables() -> Any:
+    """For a cell of a page: the regret on real tables, by table and rate."""
+    from IPython.display import Markdown
+
+    return Markdown(regret_as_markdown())
+
+
+def regret_as_markdown() -> str:
+    """Regret over that of the better constant, the worst run in brackets, by table and rate."""
+    if not is_kept("claims-tables"):
+        return as_markdown("claims-tables")  # which says so
+    rows = []
+    lines = [f"| table | people | {' | '.join(RATES.values())} |", "|---" * (2 + len(RATES)) + "|"]
+    for name, title in TABLES.items():
+        for horizon, people in HORIZONS.items():
+            cells = []
+            for rate in RATES:
+                start = f"real tables, {name}{rate}: regret over the best constant's, T={horizon}"
+                rows.append(row("claims-tables", start))
+                found = re.match(r"(\S+) .*worst seed (\S+)\)", rows[-1]["figure"])
+                assert found, rows[-1]["figure"]
+                cells.append("{:.2f} ({:.2f})".format(*map(float, found.groups())))
+            lines.append(f"| {title} | {people} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", origin("claims-tables", rows)])
+
+
 def _plain(text: str) -> str:
     """What a cell holds is text: no formula, no emphasis, no end of the cell."""
     for sign in ("\\", "|", "*", "_", "$", "<", "`", "^"):
@@ -70,11 +120,12 @@ def _plain(text: str) -> str:
     return text
 
 
-def show(kind: str, containing: str = "") -> Any:
-    """For a cell of a page."""
+def show(kind: str, containing: str = "", fold: bool = False) -> Any:
+    """For a cell of a page; folded, the rows that hold are in a part that a reader opens."""
     from IPython.display import Markdown
 
-    return Markdown(as_markdown(kind, containing))
+    table = as_markdown(kind, containing)
+    return Markdown(folded(table) if fold else table)
 
 
 def why_stumps_changed() -> Any:

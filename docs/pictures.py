@@ -125,8 +125,8 @@ def true_gap_and_errors(phone: bool = False) -> "Figure":
             one.spines[["top", "right"]].set_visible(False)
         below.set_xlabel("people decided")
     for above, below in places if phone else places[:1]:
-        above.set_ylabel("true gap in false positive rates")
-        below.set_ylabel("errors per 100 people so far")
+        above.set_ylabel("true gap in FPR")
+        below.set_ylabel("errors per 100 people")
     return figure
 
 

@@ -20,7 +20,7 @@ FACES = {
 """The modules of the reference, with the title of their page."""
 
 GROUPS = {
-    "A table you have": (
+    "Your table": (
         *("read_table", "measure", "impact", "certify", "FairClassifier", "alternatives"),
         *("solve_fair", "CostSensitiveProblem", "LabelledSample", "Prices"),
     ),

@@ -182,7 +182,7 @@ def test_the_readme_opens_with_what_a_newcomer_wants():
     price, when not to use it, the paper, a comparison, links: in order.
     """
     order = ["evenhand is", "![", "    make demo", "    pip install", "```python", "```text"]
-    order += ["what it costs", "When not", "## The paper", "## Beside", "## Links"]
+    order += ["what it costs", "When not", "## The paper", "## Compared", "## Links"]
     places = [README.index(word) for word in order]
     assert places == sorted(places)
 

@@ -134,6 +134,32 @@ def test_the_pages_show_the_results_that_were_kept(kind):
     assert kept["ended"][:10] in table[0]
 
 
+def test_what_it_costs_on_real_tables_is_what_was_kept():
+    if not measured().is_kept("claims-tables"):
+        pytest.skip("no results of make claims-tables are kept")
+    kept = {row["row"]: row["figure"] for row in measured().read("claims-tables")["rows"]}
+    table = [line for line in measured().regret_as_markdown().splitlines() if line[:2] == "| "]
+    assert len(table) == 1 + 4 * 2
+    adult = kept["real tables, adult, FNR: regret over the best constant's, T=1e5"]
+    mean, worst = re.match(r"(\S+) .* seed (\S+)\)", adult).groups()
+    assert table[1].startswith("| Adult | 100,000 | ")
+    assert table[1].split(" | ")[3] == f"{float(mean):.2f} ({float(worst):.2f})"
+    violations = [kept[name] for name in kept if "runs with any violation" in name]
+    assert violations
+    assert all(figure.startswith("0 ") for figure in violations)
+
+
+def test_rows_that_hold_are_folded_and_misses_are_not():
+    rows = ["| row | target | figure | holds |", "|---|---|---|---|"]
+    rows += ["| a | 1 | 2 | **missed** |", "| b | 1 | 1 | yes |"]
+    told = measured().folded("\n".join(["`make x`: 2 rows", "", *rows]))
+    before, after = told.split("<details><summary>The 1 rows that hold</summary>")
+    assert "| a |" in before
+    assert "| b |" not in before
+    assert "| b |" in after
+    assert "| a |" not in after
+
+
 def test_the_cause_of_a_change_is_told_in_kept_figures(tmp_path, monkeypatch):
     module = measured()
     monkeypatch.setattr(module, "KEPT", tmp_path)

@@ -1,7 +1,7 @@
 """evenhand: accept or reject people with error rates that stay close across groups at every round,
 although the outcome is only learned for those accepted.
 
-These names are the promised interface, with the contracts of `evenhand.contracts`. Everything else
+These names are the public interface, with the contracts of `evenhand.contracts`. Everything else
 can be imported from its module, and may change.
 """
 

@@ -124,7 +124,7 @@ class Hypothesis(Protocol):
         Raises
         ------
         NotSerialisable
-            If the rule has no such form.
+            If the rule cannot be written as JSON.
         """
         ...
 
@@ -572,7 +572,7 @@ class Policy(Protocol):
         Raises
         ------
         NotSerialisable
-            If the policy has no such form.
+            If the policy cannot be written as JSON.
         """
         ...
 

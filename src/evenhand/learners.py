@@ -80,10 +80,10 @@ FALSE_POSITIVES = FalsePositiveRate()
 class CertifiedLearner(EpochLearner):
     """Decides about people (`decide`), learns from outcomes (`observe`), and keeps gaps in a limit.
 
-    `decide` accepts or rejects people, each with a fresh coin; `observe` takes the outcomes of the
-    people who were accepted. Every policy that is deployed keeps |gap| <= limit, on the population,
-    with probability at least 1 - delta over the whole run; then regret is as small as it can make
-    it.
+    `decide` accepts or rejects people, each with a fresh random draw; `observe` takes the outcomes
+    of accepted people. With probability at least 1 - delta over the whole run, and under the
+    assumptions that the certificate lists, every deployed policy keeps |gap| <= limit on the
+    population. Among these policies the learner chooses one with small expected cost.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ class CertifiedLearner(EpochLearner):
         The rules that may be mixed: a class, its name ("stumps"), or a scikit-learn classifier or
         pipeline, which becomes an `Estimator`.
     rate : Rate, str, or a sequence of them
-        Whose gap is kept below the limit.
+        The rates whose gaps are limited.
     limit : float
-        The gap that is never exceeded.
+        The largest gap that a deployed policy may have.
     delta : float
         Probability that the limit is ever exceeded over the learner's whole run.
     horizon : int, optional
@@ -386,8 +386,8 @@ class CertifiedLearner(EpochLearner):
         audited : bool
             Whether they were gathered by a coin that ignored the person. Then they also count
             towards the start: which groups there are, and whether each has its first people, so
-            that learning may begin at once. The intervals of the certificate look at people whom
-            this learner decided, and at nobody else.
+            that learning may begin at once. The intervals of the certificate use only people about
+            whom this learner decided.
 
         Raises
         ------
@@ -633,7 +633,7 @@ class TwoPhaseLearner(ExploringLearner):
     -----
     Labels may be late, and later for some people than for others: the sample is exactly the first
     T0 arrivals, and all applicants are accepted until the last of their labels has come.
-    `report.notes` say for whom the learner waits; `close_exploration` ends the wait.
+    `report.notes` say which labels are still missing; `close_exploration` ends the wait.
 
     Examples
     --------
@@ -1282,8 +1282,9 @@ def load(
     Raises
     ------
     StorageError
-        If the file is no stored learner, is damaged, or was changed: if its settings are not those
-        with which the learner was made, or if a stored number is not finite or out of its range.
+        If the file is not a stored learner, is damaged, or was changed: if its settings are not
+        those with which the learner was made, or if a stored number is not finite or out of its
+        range.
 
     Notes
     -----

@@ -448,8 +448,8 @@ def alternatives(
         Where to search. For thresholds, stumps and finite classes it is also proved which gaps no
         mixture reaches.
     people : LabelledSample
-        The table: independent people of the population, all outcomes known. A row with a count
-        stands for so many people.
+        The table: people drawn independently from the population, all outcomes known. A row with a
+        count stands for that number of people.
     incumbent : policy, or array_like of shape (rows,)
         What is used today: a policy that was chosen without these people, or its decisions about
         them (True or 1 for accepted, or the probability of being accepted).
@@ -458,15 +458,15 @@ def alternatives(
     prices : Prices, optional
         What errors cost; 1 and 1 by default.
     extra_cost : float, default 0
-        What an alternative may cost more than the incumbent, per person.
+        How much more than the incumbent an alternative may cost, per person.
     least_improvement : float, default 0.02
         The verdict is "none" if it is proved that no mixture makes the gap smaller by more.
     delta : float, default 0.05
-        The probability with which the verdict may be wrong.
+        Probability that the verdict is wrong.
     candidates : int, default 3
-        How many alternatives are tested at most.
+        The largest number of alternatives to test.
     randomise : bool, default True
-        Whether an alternative may toss coins; if not, single rules are tested.
+        Whether an alternative may be a mixture; if not, single rules are tested.
     group_use : {"certify_only", "decide"}
         Whether the group is only measured, or may influence an alternative's decisions.
     fit_share : float, default 1/3
@@ -474,7 +474,7 @@ def alternatives(
     max_calls : int, optional
         A bound on the oracle calls of each fit.
     seed : int, default 0
-        Of the draw that splits the table, and of the coins of policies.
+        Seed of the split of the table and of all draws.
 
     Returns
     -------
@@ -484,7 +484,8 @@ def alternatives(
     Raises
     ------
     InvalidInput
-        If a setting is impossible, a decision is no probability, or a count no whole number.
+        If a setting is impossible, a decision is not a probability, or a count is not a whole
+        number.
     CannotEstimateRate
         If there is one group only.
 

@@ -322,30 +322,30 @@ def certify(
     model : hypothesis class, its name, scikit-learn classifier, or Mixture
         What to fit ("stumps"); or a policy that was chosen without these people.
     people : LabelledSample
-        The table: independent people of the population for which the certificate is. A row with a
-        count stands for so many people.
+        The table: people drawn independently from the population that the certificate is about. A
+        row with a count stands for that number of people.
     limit : float, default 0.05
-        By how much a rate may differ between two groups.
+        How far a rate may differ between two groups.
     rates : str, Rate or sequence of them, default "fpr"
-        The rates to hold even.
+        The rates whose gaps are limited.
     prices : Prices, optional
         What errors cost; 1 and 1 by default.
     delta : float, default 0.05
-        The probability with which the certificate may be wrong.
+        Probability that the certificate is wrong.
     ceilings : dict, optional
         Ceilings on rates of all people: {"fpr": 0.1, "selection": 0.2} accepts at most a tenth of
         the bad outcomes and a fifth of all people.
     randomise : bool, default True
-        Whether the policy may toss coins. If not, it is the cheapest single rule that passes.
+        Whether the policy may be a mixture. If not, it is the cheapest single rule that passes.
     group_use : {"certify_only", "decide"}
         Whether the group is only measured, or may influence decisions.
     fit_share : float, optional
-        The share of the table that is for fitting; fixed before the table is looked at. By default
+        The share of the table used for fitting; fix it before you look at the table. By default
         1/3 for an exact class, and 1/2 for fitted models.
     max_calls : int, optional
         A bound on the oracle calls of each fit.
     seed : int, default 0
-        Of the coin that splits the table.
+        Seed of the split of the table.
 
     Returns
     -------
@@ -355,7 +355,7 @@ def certify(
     Raises
     ------
     InvalidInput
-        If a setting is impossible, or a count is not a whole number: survey weights are no people.
+        If a setting is impossible, or a count is not a whole number: survey weights are not people.
     CannotEstimateRate
         If there is one group only.
 

@@ -64,7 +64,7 @@ STYLES = {"found": "green", "none": "bold", "open": "yellow"}
     "--extra-cost",
     type=float,
     default=0.0,
-    help="What an alternative may cost more than the incumbent, per person.",
+    help="How much more than the incumbent an alternative may cost, per person.",
 )
 @click.option(
     "--least-improvement",
@@ -73,13 +73,13 @@ STYLES = {"found": "green", "none": "bold", "open": "yellow"}
     help='Say "none" if no mixture is proved to make the gap smaller by more than this.',
 )
 @click.option("--no-coins", is_flag=True, help="Alternatives are single rules, without a lottery.")
-@click.option("--candidates", type=POSITIVE, default=3, help="Alternatives to test at most.")
-@click.option("--delta", type=float, default=0.05, help="How likely the verdict may be wrong.")
+@click.option("--candidates", type=POSITIVE, default=3, help="Test at most this many.")
+@click.option("--delta", type=float, default=0.05, help="Probability that the verdict is wrong.")
 @click.option(
-    "--fit-share", type=float, default=1 / 3, show_default="1/3", help="Share that is searched on."
+    "--fit-share", type=float, default=1 / 3, show_default="1/3", help="Share that is searched."
 )
 @click.option("--max-calls", type=POSITIVE, help="Stop each fit after this many oracle calls.")
-@click.option("--seed", type=NATURAL, default=0, help="Who is searched on, and the coins.")
+@click.option("--seed", type=NATURAL, default=0, help="Seed of the split and of all draws.")
 @click.option(
     "--out",
     metavar="POLICY.JSON",

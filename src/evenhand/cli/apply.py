@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     help="With --reasons: the people to compare with.  [default: those of NEW]",
 )
 @click.option(
-    "--most-reasons", type=POSITIVE, default=4, help="With --reasons: so many for each person."
+    "--most-reasons", type=POSITIVE, default=4, help="With --reasons: at most this many each."
 )
 @file_options
 @json_options
@@ -113,7 +113,7 @@ def command(
     reading: FileOptions,
     document: str | Path | None,
 ) -> None:
-    """Decide about new people by a policy of `evenhand solve --out`.
+    """Decide about new people with a policy written by `evenhand solve --out`.
 
     Columns are found by name, in any order; numbers, dates and categories are read as in the table
     that the policy was made with, which the policy file says. What does not fit is an error.
@@ -127,7 +127,7 @@ def command(
     the draw with --seed.
 
     With --reasons each person who is not accepted gets the columns that speak most against them,
-    compared with the people of --reference; evenhand explain tells more about one person.
+    compared with the people of --reference; evenhand explain says more about one person.
     """
     from evenhand.evaluation import PolicyFile
 
@@ -310,7 +310,7 @@ def test(
     reading: FileOptions,
     document: str | Path | None,
 ) -> None:
-    """Test a policy of `evenhand solve --out` on people whose outcomes are all known.
+    """Test a policy written by `evenhand solve --out` on people whose outcomes are all known.
 
     Rates, gaps and cost come with exact intervals, which hold if these people had no part in
     choosing the policy and were drawn independently.

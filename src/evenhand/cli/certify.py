@@ -78,9 +78,9 @@ def named_ceilings(texts: tuple[str, ...]) -> dict[str, float]:
 @click.option(
     "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
-@rates_option(None, "The rate to hold even; may be given several times.  [as in POLICY]")
+@rates_option(None, "The rate whose gap is limited; repeat for several.  [as in POLICY]")
 @click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
-@click.option("--delta", type=float, default=0.05, help="How likely the certificate may be wrong.")
+@click.option("--delta", type=float, default=0.05, help="Probability that it is wrong.")
 @certify_options
 @unseen_option
 @click.option("--drop-missing", is_flag=True, help="Leave out rows that lack a value or a group.")
@@ -112,12 +112,12 @@ def command(
     reading: FileOptions,
     document: str | Path | None,
 ) -> None:
-    """Certify a policy of `evenhand solve --out` on people who had no part in choosing it.
+    """Certify a policy written by `evenhand solve --out` on people not used to choose it.
 
     TABLE is a file or a known table (evenhand data list).
 
-    The policy is certified as it is, or not; in both cases you get the cheapest mixture of its
-    rules with accept-all and reject-all that is certified, because constants have no gap.
+    The output says whether the policy is certified as it is. In both cases you get the cheapest
+    certified mixture of its rules with accept-all and reject-all: constants have no gap.
 
     \b
     Example
@@ -125,6 +125,7 @@ def command(
       evenhand certify policy.json others.csv --limit 0.05 --out certified.json
 
     To fit and certify on one table: evenhand solve loans.csv ... --certify 0.05
+
     With --gate the exit code is about the policy as it is: 0 within, 1 above, 3 not shown.
     """
     from evenhand.cli.apply import read_people

@@ -63,7 +63,7 @@ def list_tables(document: str | Path | None) -> None:
 @click.argument("names", nargs=-1, required=True)
 @json_options
 def get(names: tuple[str, ...], document: str | Path | None) -> None:
-    """Get tables into the cache; "all" gets every one."""
+    """Download tables into the cache; "all" downloads every one."""
     from evenhand.tables import TABLES, cache_folder, read_table
 
     sizes = {}

@@ -122,7 +122,7 @@ def make_lending_table(seed: int = 2019, rows: int = 1200) -> str:
 )
 @json_options
 def command(out: Path, seeds: int, document: str | Path | None) -> None:
-    """Solve a lending table, draw what fairness costs, and compare learners.
+    """Solve a lending table, draw what a limit costs, and compare learners.
 
     \b
     Example

@@ -113,7 +113,7 @@ STYLES = {
     "--delta",
     type=float,
     default=0.05,
-    help="How likely any interval may be wrong, at any time: shared by the cost and all gaps.",
+    help="Probability that any interval is ever wrong, shared by the cost and all gaps.",
 )
 @price_options
 @click.option(
@@ -159,14 +159,14 @@ def command(
     """Estimate from a log of past decisions what another policy would cost, and how far its rates
     would be apart.
 
-    LOGS holds, for each person: the features, the group, the probability with which the person was
-    accepted, whether it happened, and the outcome of the accepted. The outcomes of rejected people
-    are unknown, so the accepted are weighted by their probability. `demo` is a log of 20,000
+    LOGS holds, for each person: the features, the group, the probability of being accepted, the
+    decision, and the outcome if the person was accepted. The outcomes of rejected people are
+    unknown, so the accepted are weighted by their probability. `demo` is a log of 20,000
     synthetic loans.
 
     A log without probabilities cannot be weighted. --without-propensities gives the range of each
-    gap over all that the rejected might have done, and how it shrinks if they are assumed to be
-    like the accepted, up to a factor Gamma in the odds.
+    gap over all outcomes that rejected people might have had, and how it shrinks if they are
+    assumed to be like the accepted, up to a factor Gamma in the odds.
 
     \b
     Example: how much would accepting all applicants cost?

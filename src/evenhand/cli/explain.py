@@ -164,7 +164,7 @@ def explainer(
     metavar="COL",
     help="Column with the group, where the policy may look at it.  [default: as in POLICY]",
 )
-@click.option("--seed", type=NATURAL, default=0, help="Whom of a large reference to take.")
+@click.option("--seed", type=NATURAL, default=0, help="Seed of the sample from a large reference.")
 @click.option(
     "--figure", metavar="FILE", type=PICTURE_FILE, help="Draw the shares of the first person."
 )

@@ -80,8 +80,8 @@ if TYPE_CHECKING:
 )
 @rates_option(
     ("selection", "fpr", "fnr"),
-    "What to measure, and what --gate judges; may be given several times. The field's names are "
-    "understood: demographic_parity, equalized_odds, tpr.",
+    "What to measure, and what --gate judges; repeat for several. Also understood: "
+    "demographic_parity, equalized_odds, tpr.",
 )
 @click.option(
     "--compare",

@@ -417,8 +417,8 @@ group_use_option = click.option(
 
 def rates_option(
     default: tuple[str, ...] | None = ("fpr",),
-    help: str = "The rate to hold even; may be given several times. The field's names are "
-    "understood: demographic_parity, equalized_odds, tpr.",
+    help: str = "The rate whose gap is limited; repeat for several. Also understood: "
+    "demographic_parity, equalized_odds, tpr.",
 ) -> Callable[[Function], Function]:
     """--rate, as often as one likes. Hands on `rates`: the names of RATES, each once."""
 
@@ -443,7 +443,7 @@ unseen_option = click.option(
     type=click.Choice(("refuse", "ignore")),
     default="refuse",
     help="What to do with a category that the policy has never seen: raise an error (refuse), or "
-    "let the person have none of the known ones (ignore).",
+    "treat the person as having none of the known ones (ignore).",
 )
 
 
@@ -453,7 +453,7 @@ def problem_options(command: Function) -> Function:
         "--limit",
         type=float,
         default=0.05,
-        help="Largest allowed difference of the rate between groups.",
+        help="Largest difference between the rates of two groups.",
     )
     return limit(class_options(command))
 

@@ -130,12 +130,11 @@ def command(
 ) -> None:
     """Estimate what a launch will cost and save, before the first decision.
 
-    From a few numbers about the people who will come, or from a table of past people, it simulates
-    the certified learner from the first person to the last: when the learned policy gets its
-    weight, how many people are accepted to learn and what they cost, what remains to be paid beyond
-    the best policy within the limit, the same for the paper's two-phase algorithm and for
-    explore-then-commit, and whether it is worth it at all. It takes seconds, from a large table a
-    minute or more; what is simulated is said on the way.
+    A plan simulates whole runs of the certified learner, from a few numbers about the people who
+    will come or from a table of past people. It shows when the learned policy is certified, how
+    many people are accepted only to learn and what they cost, the cost beyond the best policy
+    within the limit, and whether it is worth it. It also shows the cost of the paper's two-phase
+    algorithm and of explore-then-commit. This takes seconds; from a large table, a minute or more.
 
     \b
     Example: 60% of the people belong to group a, 20% of them turn out bad, 30% of group b

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     type=float,
     help="Hold out this share of every group, choose the policy on the rest, and test it on them.",
 )
-@click.option("--seed", type=NATURAL, default=0, help="Who is held out.")
+@click.option("--seed", type=NATURAL, default=0, help="Seed of the choice of people held out.")
 @click.option(
     "--certify",
     metavar="DELTA",

@@ -600,12 +600,12 @@ def solve_fair(
         which becomes an `Estimator`. Accept-all and reject-all belong to them (see
         `with_constants`), and with group_use="decide" the group classifiers, too.
     rates : str, Rate or sequence of them
-        The rates to hold even, as "fpr"; two of them, false positive and false negative, are
-        equalised odds.
+        The rates whose gaps are limited, such as "fpr"; false positive and false negative rates
+        together are equalised odds.
     sample : LabelledSample
-        The people on whom the rates are measured; they may be others than those of `problem`.
+        The people used to measure the rates; they may differ from those of `problem`.
     limit : float
-        By how much a rate may differ between two groups.
+        How far a rate may differ between two groups.
     method : {"column-generation", "saddle-point"}
         "column-generation" is exact for exact classes; "saddle-point" is the paper's recipe.
     group_use : {"certify_only", "decide"}

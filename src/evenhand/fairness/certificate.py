@@ -382,17 +382,17 @@ class Certificate(Shown, Brief):
     valid_until : int, optional
         The last round for which it is valid.
     groups : tuple, optional
-        Whom the claim covers.
+        The groups that the claim covers.
     covered : tuple of CoveredFrom, optional
         The first round from which each of them is covered.
     outside : tuple of OutsideCount, optional
-        People whom it does not cover.
+        People outside the claim.
     overruled : tuple of DrawCount, optional
         Decisions that people changed after the draw: the claim is about the policy as drawn.
     late_groups : tuple of DrawCount, optional
         People whose group became known after the draw.
     erased : int, default 0
-        People of whom nothing is known any more; each counts at its worst.
+        People who were erased; each counts as the worst case.
     models : tuple of str, optional
         The SHA-256 of each fitted model in the policy.
     schema : str, optional

@@ -173,7 +173,7 @@ class FiniteClass(HypothesisClass):
     Raises
     ------
     InvalidInput
-        If there is no hypothesis, or something is none.
+        If the list is empty, or an entry is not a hypothesis.
 
     Notes
     -----

@@ -110,7 +110,7 @@ def plan(
     limit : float
         The gap that no policy may exceed.
     delta : float
-        delta.
+        Probability that the limit is ever exceeded over the whole run.
     group_shares : mapping of group to float
         Each group's share of the people.
     bad_rates : float or mapping of group to float
@@ -137,9 +137,9 @@ def plan(
     audit_budget : float, optional
         How many bad outcomes the audits may cost at most.
     accept_at_most : float, optional
-        The capacity: the share of the people whom every policy may accept at most.
+        The capacity: the largest share of the people that a policy may accept.
     accept_at_least : float, optional
-        The floor: the share of the people whom every policy accepts at least, unless the quota or
+        The floor: the smallest share of the people that a policy may accept, unless the quota or
         the audit budget forbids it.
     quota : Quota, optional
         How many people may be accepted in each period, as a hard count; a period is counted in

@@ -415,8 +415,8 @@ def explain(
     person : array_like of shape (columns,), mapping or frame of one row
         The person; a mapping or a frame for a policy that knows its columns by name.
     reference : array_like of shape (people, columns), or frame
-        The people whom the person is compared with; where a model looks at many columns, the last
-        of them only, such that shares stay exact.
+        The people to compare with; where a model uses many columns, only the last of them, so that
+        shares stay exact.
     columns : sequence of str or SourceColumn, optional
         The columns: their names, or what the numbers of a row stand for.
     group : object, optional
