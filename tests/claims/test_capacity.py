@@ -40,7 +40,7 @@ RUNS, RUNS_AT_20 = (
     int(runs) for runs in os.environ.get("EVENHAND_CAPPED_RUNS", "25,200").split(",")
 )
 """Runs of each population and rate; at full size 6,600 runs, ten minutes of CPU in all."""
-SEEDS, ROUNDS = 5, 50_000
+SEEDS, ROUNDS = 25, 50_000
 
 
 def capped(name, rate, cap, **settings):

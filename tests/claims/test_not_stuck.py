@@ -14,6 +14,8 @@ Missed as measured last: the geometric mean is .85 (target .75), and two runs of
 end at 1.05 to 1.06 beyond their bill. The table says so; asserted is what holds.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
@@ -29,6 +31,10 @@ from evenhand.algorithms.certified import choose
 
 QUICK = ("hiring, selection", 16)
 """The run that the version before spent at reject-all for 100,000 rounds."""
+FRESH = ("hiring, selection", 110)
+"""Likewise of a version that took the guess which cells share for certain."""
+FRESH_SEEDS = range(100, 220)
+"""Seeds by which nothing was chosen but that draw: 7 of the first 60 runs were stuck without it."""
 
 
 def stuck(found):
@@ -53,8 +59,9 @@ def ratios(found, before):
 
 
 @pytest.mark.thorough
-def test_a_run_that_was_stuck_is_not():
-    one = figures(*QUICK)
+@pytest.mark.parametrize("run", [QUICK, FRESH], ids=str)
+def test_a_run_that_was_stuck_is_not(run):
+    one = figures(*run)
     assert not stuck([one])
     assert not beyond_the_bill([one])
     assert not one.violated
@@ -68,6 +75,19 @@ def test_the_check_sees_the_version_before():
     before = read()
     assert [(one.population, one.seed) for one in stuck(before)] == [QUICK]
     assert np.allclose(list(ratios(before, before).values()), 1.0)
+
+
+@pytest.mark.thorough
+def test_the_check_sees_a_learner_that_takes_the_shared_guess_for_certain(monkeypatch):
+    """Negative control: without an error in the shared slopes the run stays at reject-all."""
+    real = choose._similar_cells
+
+    def certain(*given):
+        guess = real(*given)
+        return replace(guess, root=np.zeros_like(guess.root))
+
+    monkeypatch.setattr(choose, "_similar_cells", certain)
+    assert stuck([figures(*FRESH)])
 
 
 @pytest.mark.slow
@@ -130,3 +150,18 @@ def test_full(claims, workers):
     assert not idle
     assert not violated
     assert max(of_each.values()) <= 1.1
+
+
+@pytest.mark.claims
+def test_full_on_fresh_seeds(claims, workers):
+    found = Parallel(n_jobs=workers)(delayed(figures)(FRESH[0], seed) for seed in FRESH_SEEDS)
+    idle = stuck(found)
+    regrets = [one.regret for one in found]
+    claims.add(
+        f"certified, {FRESH[0]}, {len(FRESH_SEEDS)} fresh seeds, T={ROUNDS:.0e}: runs stuck beyond "
+        "50,000 where the intervals allow 5%",
+        "0",
+        f"{len(idle)}; regret over the best constant's {np.mean(regrets):.3f} on average, "
+        f"{max(regrets):.3f} at most",
+        not idle,
+    )
