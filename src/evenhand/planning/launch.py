@@ -166,7 +166,7 @@ def plan(
     >>> import evenhand as eh
     >>> launch = eh.plan(
     ...     limit=0.1, group_shares={"a": 0.6, "b": 0.4}, bad_rates={"a": 0.4, "b": 0.5},
-    ...     separation=1.5, horizon=5_000, runs=2,
+    ...     separation=1.5, horizon=10_000, runs=2,
     ... )
     >>> launch.answer, launch.constant
     ('worth it', 'accepting all applicants')
