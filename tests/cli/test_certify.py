@@ -53,3 +53,34 @@ def test_a_policy_is_certified_on_other_people(run, lending, others, tmp_path):
     assert again.exit_code == 0, again.output
     document = run("certify", policy, others, "--json")
     assert json.loads(document.output)["certified_on"] == 1500
+
+
+def test_a_certificate_from_people_with_a_label_says_so(run, lending, tmp_path):
+    """Who was rejected has no outcome, so the table is no sample of the applicants: the claim, the
+    assumptions and the file say it, and without such people nothing is said.
+    """
+    header, *rows = lending.read_text().splitlines()
+    label = header.split(",").index("repaid")
+    partial = tmp_path / "partial.csv"
+    blanked = []
+    for i, row in enumerate(rows):
+        cells = row.split(",")
+        if i % 3 == 0:
+            cells[label] = ""
+        blanked.append(",".join(cells))
+    partial.write_text("\n".join([header, *blanked]) + "\n")
+    policy = tmp_path / "p.json"
+    words = ("--certify", "0.05", "--limit", "0.2")
+    answer = run("solve", partial, *LENDING, *words, "--drop-unlabelled", "--out", policy)
+    assert answer.exit_code == 0, answer.output
+    assert "WARNING: 400 people without a label" in answer.output
+    assert "Certified for people like those with a label" in answer.output
+    assumptions = json.loads(policy.read_text())["certificate"]["assumptions"]
+    assert any("400 people without a label" in one for one in assumptions)
+    again = run("certify", policy, partial, "--drop-unlabelled", "--json")
+    assert any(
+        "400 people" in one for one in json.loads(again.output)["certificate"]["assumptions"]
+    )
+    complete = run("solve", lending, *LENDING, *words)
+    assert "Certified for the population" in complete.output
+    assert "without a label" not in complete.output

@@ -93,6 +93,8 @@ def test_describe_lists_the_likelier_first():
         "with probability 0.27: reject all applicants",
     ]
     assert Mixture((ACCEPT_ALL,), (1.0,)).describe() == "always: accept all applicants"
+    nearly = Mixture((ACCEPT_ALL, REJECT_ALL), (1.0 - 2e-16, 2e-16))
+    assert nearly.describe() == "always: accept all applicants"
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ from evenhand.tables import (
     two_values,
     with_missing_group,
 )
+from evenhand.tables.frame import without_label
 from evenhand.words import LabelledSample
 
 if TYPE_CHECKING:
@@ -426,6 +427,8 @@ def read_people(
     unlabelled = frame[label].missing
     if unlabelled.any() and not drop_unlabelled:
         errors.append(_missing(frame, unlabelled, f"the outcome {label!r}", "--drop-unlabelled"))
+    if unlabelled.any():
+        notes.append(without_label(int(unlabelled.sum()), label))
     ungrouped = frame[by].missing
     if ungrouped.any() and not drop_missing:
         errors.append(_missing(frame, ungrouped, f"the group {by!r}", "--drop-missing"))

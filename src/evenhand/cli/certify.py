@@ -2,7 +2,8 @@
 --certify`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
 from evenhand.policies import Mixture
+from evenhand.tables.frame import Note
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
@@ -164,6 +166,7 @@ def command(
         ceilings=named_ceilings(ceilings),
         randomise=not no_coins,
     )
+    found = about_the_labelled(found, notes)
     result = opened.judge(found, limit)
     figures = {**found.to_json(), "table": source, "notes": [str(note) for note in notes]}
     if result is not None:
@@ -222,6 +225,14 @@ def policy_parts(found: "TableCertification", names: "list[str]") -> Json:
     }
 
 
+def about_the_labelled(found: "TableCertification", notes: Iterable[Note]) -> "TableCertification":
+    """The certificate with one more assumption where people without a label were left out."""
+    left_out = [str(note) for note in notes if note.kind == "people without a label"]
+    certificate = found.certificate
+    assumptions = (*certificate.assumptions, *left_out)
+    return replace(found, certificate=replace(certificate, assumptions=assumptions))
+
+
 def present_certified(
     task: TableProblem,
     data: str,
@@ -259,6 +270,7 @@ def present_certified(
         max_calls=max_calls,
         seed=seed,
     )
+    found = about_the_labelled(found, task.table.notes)
     names = list(task.table.names)
     file = {
         "evenhand": __version__,
@@ -302,7 +314,9 @@ def present_certified(
         return
     screen = show.console()
     show.show_task(screen, task)
-    screen.print(show.heading("\nCertified for the population"))
+    unlabelled = any(note.kind == "people without a label" for note in task.table.notes)
+    whom = "people like those with a label" if unlabelled else "the population"
+    screen.print(show.heading(f"\nCertified for {whom}"))
     show.show_lines(screen, found.describe(names).splitlines())
     if out is not None:
         click.echo(f"\nSaved: {out}")

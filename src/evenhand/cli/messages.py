@@ -80,8 +80,8 @@ def note_text(note: "Note") -> str:
 
 
 def note_line(note: "Note") -> str:
-    """A note as commands print it: who is left out in large numbers is no small print."""
-    word = "WARNING" if note.kind == "many left out" else "note"
+    """A note as commands print it: whom the figures are not about is no small print."""
+    word = "WARNING" if note.kind in ("many left out", "people without a label") else "note"
     return f"  {word}: {note_text(note)}"
 
 

@@ -291,7 +291,8 @@ def show_task(out: "Console", task: TableProblem) -> None:
     if gaps is not None and gaps.per_column:
         lines.append(f"  missing values: {gaps.describe()}")
     if task.dropped:
-        lines.append(f"  left out: {task.dropped:,} rows (other groups, or a missing value)")
+        why = "other groups, or a value or the outcome is missing"
+        lines.append(f"  left out: {task.dropped:,} rows ({why})")
     for name, columns in task.table.encoded.items():
         several = f"{len(columns)} column{'s' * (len(columns) > 1)}"
         lines.append(f"  encoded: {name} as {several} of 0 and 1 ({columns[0]}, ...)")
@@ -301,7 +302,7 @@ def show_task(out: "Console", task: TableProblem) -> None:
     show_lines(out, warnings, style="yellow")
 
 
-SHOWN_ELSEWHERE = ("encoded", "people without a label", "missing values")
+SHOWN_ELSEWHERE = ("encoded", "missing values")
 """The kinds of notes that `show_task` prints as figures of its own."""
 
 

@@ -38,6 +38,8 @@ TILE = 4096
 """People who are decided about at a time: few enough for the cache, enough to make numpy worth
 while.
 """
+ROUNDING = 1e-12
+"""A weight below this is what arithmetic left over; it is not worth a line."""
 
 
 class DeployedPolicy(Policy, Protocol):
@@ -264,13 +266,15 @@ class Mixture(DeployedPolicy, Brief):
         Returns
         -------
         str
-            One line per hypothesis: "with probability 0.73: accept if score >= 612".
+            One line per hypothesis: "with probability 0.73: accept if score >= 612". Weights that
+            are rounding (below 1e-12) are not shown.
         """
         if names is None and self.schema is not None:
             names = self.schema.slots
-        if len(self.weights) == 1:
-            return f"always: {self.hypotheses[0].describe(names)}"
-        parts = sorted(zip(self.weights, self.hypotheses, strict=True), key=lambda part: -part[0])
+        pairs = zip(self.weights, self.hypotheses, strict=True)
+        parts = sorted((part for part in pairs if part[0] >= ROUNDING), key=lambda part: -part[0])
+        if len(parts) == 1:
+            return f"always: {parts[0][1].describe(names)}"
         return "\n".join(
             f"with probability {weight:.4g}: {hypothesis.describe(names)}"
             for weight, hypothesis in parts

@@ -45,7 +45,14 @@ from evenhand.contracts import Json
 from evenhand.errors import BadLabel, InvalidInput, raise_all
 from evenhand.registry import did_you_mean
 from evenhand.tables.column import FALSE, TRUE, TableColumn, listed, number, same_value
-from evenhand.tables.frame import MISSING_VALUE, Frame, Gaps, LabelledFrame, Note
+from evenhand.tables.frame import (
+    MISSING_VALUE,
+    Frame,
+    Gaps,
+    LabelledFrame,
+    Note,
+    without_label,
+)
 from evenhand.tables.published import TABLES
 from evenhand.tables.reading import read_frame
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
@@ -649,11 +656,7 @@ class _Check:
                     column=label,
                 )
             )
-        text = (
-            f"{unknown.sum():,} people without a label were left out: "
-            "every figure is about people like the accepted ones"
-        )
-        self.notes.append(Note("people without a label", text, label))
+        self.notes.append(without_label(int(unknown.sum()), label))
         self.frame = frame.where(~unknown)
 
     def keep_complete(self, names: tuple[str, ...]) -> None:

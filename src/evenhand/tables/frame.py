@@ -92,6 +92,34 @@ class Note:
         return self.text
 
 
+def without_label(people: int, column: str) -> Note:
+    """Say that people without a label were left out, and whom the rest stands for.
+
+    Parameters
+    ----------
+    people : int
+        How many were left out.
+    column : str
+        The column of the label.
+
+    Returns
+    -------
+    Note
+        One note of the kind "people without a label".
+
+    Examples
+    --------
+    >>> print(without_label(1420, "repaid"))
+    1,420 people without a label were left out: every figure is about people like those with one. If
+    they were rejected in the past, that is not the population
+    """
+    text = (
+        f"{people:,} people without a label were left out: every figure is about people like those "
+        "with one. If they were rejected in the past, that is not the population"
+    )
+    return Note("people without a label", text, column)
+
+
 @dataclass(frozen=True, eq=False)
 class Frame:
     """Named columns of equal length, as they stand in a source.
