@@ -773,5 +773,5 @@ def strange_figures(text: str) -> set[str]:
     )
     shape = r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?e-?\d+|\d*\.\d+)(?![\w])"
     known = SETTINGS | set(figures().values())
-    measured = {"23.0", "31.7", "20.7", "22.6", "2.3", "2.8"}
+    measured = {"23.0", "31.7", "20.7", "22.6", "2.3", "2.6"}
     return set(re.findall(shape, prose)) - known - measured
