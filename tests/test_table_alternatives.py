@@ -193,7 +193,7 @@ def test_a_better_rule_is_found_and_the_record_says_so():
     assert frame["better"][1]
     axes = found.plot()
     assert "to the left and not above" in axes.get_title(loc="left")
-    assert "largest gap (FPR m - f)" in axes.get_xlabel()
+    assert "largest gap (FPR m minus f)" in axes.get_xlabel()
     assert found.fitted_on + found.tested_on == 3000
 
 
@@ -237,7 +237,7 @@ def test_single_rules_only_and_several_rates():
         eh.Stumps(), people, decided, rates="equalised-odds", randomise=False, candidates=1
     )
     assert all(len(one.policy.weights) == 1 for one in found.alternatives)
-    assert found.gaps == ("FPR m - f", "FNR m - f")
+    assert found.gaps == ("FPR m minus f", "FNR m minus f")
     assert found.verdict == "found"
 
 

@@ -85,7 +85,7 @@ def test_it_is_cheaper_than_a_constant_and_says_so():
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert "population that the table was drawn from" in certificate.claim
     assert sum(cell.people for cell in certificate.counts) == found.certified_on
-    assert set(found.to_frame()["gap"]) == {"FPR b - a"}
+    assert set(found.to_frame()["gap"]) == {"FPR b minus a"}
     assert found.to_json()["learned_weight"] == found.learned_weight
     assert found.plot().get_xlabel()
 
@@ -188,7 +188,7 @@ def test_the_classifier_certifies():
     assert isinstance(model.certification_, TableCertification)
     assert model.certificate_.limit == 0.1
     assert WORLD.gap(model.policy_) <= 0.1
-    assert list(model.gaps_) == ["FPR b - a"]
+    assert list(model.gaps_) == ["FPR b minus a"]
     assert len(model.predict(people.features)) == 3000
     with pytest.raises(InvalidInput, match="certify"):
         eh.FairClassifier(eh.Stumps(), randomise=False).fit(

@@ -62,6 +62,6 @@ def test_the_curve_falls_and_its_multipliers_are_no_less_than_nothing():
     people, decided = loans(8000)
     found = alternatives(eh.Stumps(), people, ~decided, extra_cost=0.0)
     proof = found.exclusion.multipliers
-    assert set(proof) == {"FPR m - f >=", "FPR m - f <=", "cost"}
+    assert set(proof) == {"FPR m minus f >=", "FPR m minus f <=", "cost"}
     assert min(proof.values()) >= 0
     assert np.all(np.diff(found.exclusion.least_gap) <= 1e-12)

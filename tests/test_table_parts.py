@@ -40,8 +40,8 @@ def test_costs_and_counts_are_those_of_a_loop_over_people():
         total += 2.0 * (bad and yes) + 3.0 * (not bad and not yes)
     assert part.cost(accepted) == total / 40
     gaps = gaps_of([FalsePositiveRate(), FalseNegativeRate()], people.groups)
-    assert gap_names(gaps)[:2] == ("FPR b - a", "FPR c - a")
-    assert gap_names(gaps)[-1] == "FNR c - b"
+    assert gap_names(gaps)[:2] == ("FPR b minus a", "FPR c minus a")
+    assert gap_names(gaps)[-1] == "FNR c minus b"
     counts = decision_counts(gaps, accepted, part)
     for (rate, b, a), found in zip(gaps, counts, strict=True):
         label = -1 if rate.symbol == "FPR" else 1

@@ -150,8 +150,8 @@ def metrics(record: Any, verdict: GateResult | None) -> dict[str, float]:
 def metric_name(text: str) -> str:
     """A name that MLflow allows; two different texts never get the same.
 
-    >>> metric_name("gap FPR b - a"), metric_name("ratio SR <65 / all")
-    ('gap FPR b - a', 'ratio SR _3c_65 _2f_ all')
+    >>> metric_name("gap FPR b minus a"), metric_name("ratio SR <65 / all")
+    ('gap FPR b minus a', 'ratio SR _3c_65 _2f_ all')
     """
 
     def written(mark: str) -> str:

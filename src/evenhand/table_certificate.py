@@ -209,7 +209,7 @@ class TableCertification(Shown, Brief):
         allowed = self.certificate.limit if limit is None else limit
         return tuple(
             Finding(
-                f"gap {gap.rate} {gap.group} - {gap.reference}",
+                f"gap {gap.rate} {gap.group} minus {gap.reference}",
                 max(0.0, gap.low, -gap.high),
                 max(abs(gap.low), abs(gap.high)),
                 allowed,

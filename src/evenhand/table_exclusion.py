@@ -66,8 +66,8 @@ class Exclusion(Brief):
     at_extra_cost : float
         The least gap at the extra cost that was asked for.
     multipliers : dict
-        What proves it: the weight of each gap's ends ("FPR b - a >=", "FPR b - a <="), and of the
-        cost.
+        What proves it: the weight of each gap's ends ("FPR b minus a >=", "FPR b minus a <="),
+        and of the cost.
     incumbent_at_most : float
         The incumbent's largest gap is at most this.
     brackets : int

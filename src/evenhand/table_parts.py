@@ -152,8 +152,8 @@ def gaps_of(rates: Sequence[Rate], groups: Sequence[Group]) -> list[Gap]:
 
 
 def gap_names(gaps: Sequence[Gap]) -> tuple[str, ...]:
-    """The names of gaps, "FPR b - a"."""
-    return tuple(f"{rate.symbol} {b} - {a}" for rate, b, a in gaps)
+    """The names of gaps, "FPR b minus a"."""
+    return tuple(f"{rate.symbol} {b} minus {a}" for rate, b, a in gaps)
 
 
 def gap_counts(

@@ -55,7 +55,7 @@ def test_a_solved_policy_is_judged_on_other_people(run, lending, tmp_path):
         "If p.json had decided",
         "error rate",
         "FPR a",
-        "gap FPR b - a",
+        "gap FPR b minus a",
         "≤ 0.05 not shown",
         "Assumptions",
         "without looking at these rows",

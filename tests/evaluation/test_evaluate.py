@@ -70,7 +70,7 @@ def test_what_is_reported(found):
         "Certified with probability 0.95 under the assumptions below: "
         "the candidate's gap in FPR and FNR and SR"
     )
-    assert [gap.name for gap in found.gaps] == ["FPR b - a", "FNR b - a", "SR b - a"]
+    assert [gap.name for gap in found.gaps] == ["FPR b minus a", "FNR b minus a", "SR b minus a"]
     assert len(found.rates) == 6
     assert found.ledger.spent == 0.05
     assert [entry.share for entry in found.ledger.entries] == pytest.approx([0.01, 0.04])
@@ -404,7 +404,7 @@ def test_a_gap_is_judged_by_its_interval(lower, upper, stands):
     gap = Gap("FPR", "b", "a", Estimate(0.0, lower, upper))
     assert gap.stands(0.05) == stands
     assert gap.reach == max(upper, -lower)
-    assert gap.name == "FPR b - a"
+    assert gap.name == "FPR b minus a"
 
 
 def test_what_is_unknown_is_null_in_json():

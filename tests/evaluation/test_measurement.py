@@ -148,7 +148,7 @@ def test_a_group_of_one_person_is_set_aside():
     measured = measure(accepted, group, rates="selection", fewest=5)
     assert measured.set_aside == ("c has 1 person, fewer than 5",)
     assert [one.group for one in measured.rates[0].groups] == ["a", "b", "c"]
-    assert [pair.name for pair in measured.rates[0].pairs] == ["b - a"]
+    assert [pair.name for pair in measured.rates[0].pairs] == ["b minus a"]
 
 
 def test_a_measurement_shows_itself():

@@ -244,7 +244,7 @@ class GapIntervals(Brief):
     >>> bound = BettingBound(("a", "b"), (FalsePositiveRate(),), 1, 0.05)
     >>> intervals = bound.intervals(bound.start())
     >>> intervals.names, intervals.lower[0, 0], intervals.upper[0, 0]
-    (('FPR b - a',), array([-1.]), array([1.]))
+    (('FPR b minus a',), array([-1.]), array([1.]))
     """
 
     lower: FloatArray
@@ -657,7 +657,7 @@ class BettingBound(Brief):
     @property
     def names(self) -> tuple[str, ...]:
         """One name for each rate and pair of groups."""
-        pairs = [f"{self.groups[j]} - {self.groups[i]}" for j, i in self.pairs]
+        pairs = [f"{self.groups[j]} minus {self.groups[i]}" for j, i in self.pairs]
         return tuple(f"{rate.symbol} {pair}" for rate in self.rates for pair in pairs)
 
     @property

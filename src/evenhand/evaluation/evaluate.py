@@ -155,8 +155,8 @@ class Gap:
 
     @property
     def name(self) -> str:
-        """ "FPR south - north"."""
-        return f"{self.rate} {self.group} - {self.reference}"
+        """ "FPR south minus north"."""
+        return f"{self.rate} {self.group} minus {self.reference}"
 
     @property
     def reach(self) -> float:

@@ -53,7 +53,7 @@ class GateResult:
 
     Examples
     --------
-    >>> result = GateResult("within", (Finding("gap FPR b - a", 0.01, 0.04, 0.05),), 0.05)
+    >>> result = GateResult("within", (Finding("gap FPR b minus a", 0.01, 0.04, 0.05),), 0.05)
     >>> result.exit_code, result.passed
     (0, True)
     """

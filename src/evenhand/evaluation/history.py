@@ -167,7 +167,7 @@ class GapRange:
 
     @property
     def name(self) -> str:
-        """ "FPR south - north"."""
+        """ "FPR south minus north"."""
         return f"{self.rate} {self.group} - {self.reference}"
 
     def finding(self, limit: float) -> Finding:

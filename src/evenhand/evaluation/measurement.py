@@ -113,7 +113,7 @@ class PairMeasure:
     @property
     def name(self) -> str:
         """Who is compared with whom."""
-        return f"{self.group} - {self.reference}"
+        return f"{self.group} minus {self.reference}"
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class Measurement(Shown, Brief):
                     found.append(Finding(f"gap {where} {pair.name}", nearest, farthest, limit))
                 if least_ratio is not None and pair.ratio_interval is not None:
                     low, high = pair.ratio_interval
-                    what = f"ratio {where} {pair.group} / {pair.reference}"
+                    what = f"ratio {where} {pair.group} over {pair.reference}"
                     ends = min(low, _inverse(high)), min(1.0, high, _inverse(low))
                     found.append(Finding(what, *ends, least_ratio, at_least=True))
         kinds = {one.at_least for one in found}
@@ -360,7 +360,7 @@ class Measurement(Shown, Brief):
                 if pair.ratio_interval is not None:
                     value = "" if pair.ratio is None else f" {pair.ratio:.3f},"
                     low, high = pair.ratio_interval
-                    who = f"{pair.group} / {pair.reference}"
+                    who = f"{pair.group} over {pair.reference}"
                     lines.append(f"{title}: {who}{value} between {low:.3f} and {high:.3f}")
         lines += [f"Not compared: {one}." for one in self.set_aside]
         lines.append(self.meaning)

@@ -69,7 +69,7 @@ class SolveReport(Brief):
     cost_scale : float
         The sum of the sizes of the acceptance costs, by which costs were divided in `iterations`.
     constraint_names : tuple of str
-        What each gap compares, for example "FPR b - a".
+        What each gap compares, for example "FPR b minus a".
     iterations : tuple of Iteration
         The calls of the oracle.
     game : SaddlePoint, optional
@@ -77,9 +77,9 @@ class SolveReport(Brief):
 
     Examples
     --------
-    >>> report = SolveReport("column-generation", True, 8.0, ("FPR b - a",), ())
+    >>> report = SolveReport("column-generation", True, 8.0, ("FPR b minus a",), ())
     >>> report.constraint_names, report.note
-    (('FPR b - a',), '')
+    (('FPR b minus a',), '')
     """
 
     method: str

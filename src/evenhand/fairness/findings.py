@@ -28,7 +28,7 @@ class Finding:
 
     Examples
     --------
-    >>> Finding("gap FPR b - a", 0.01, 0.04, 0.05).status
+    >>> Finding("gap FPR b minus a", 0.01, 0.04, 0.05).status
     'within'
     >>> Finding("ratio SR b / a", 0.61, 0.78, 0.8, at_least=True).status
     'above'

@@ -338,7 +338,7 @@ class GapConstraints(Brief):
     pairs : array, shape (gaps, rates * groups)
         B: entries -1, 0, +1.
     names : tuple of str
-        The names of the gaps, "FPR b - a".
+        The names of the gaps, "FPR b minus a".
     rates : tuple of Rate
         The rates.
     groups : tuple
@@ -353,7 +353,7 @@ class GapConstraints(Brief):
     >>> sample = LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [-1, -1, -1, 1])
     >>> constraints = GapConstraints.on("fpr", sample)
     >>> constraints.names, constraints.gaps(np.array([1.0, 0.0, 0.0, 1.0]))
-    (('FPR b - a',), array([-0.5]))
+    (('FPR b minus a',), array([-0.5]))
     """
 
     channels: FloatArray
@@ -394,7 +394,7 @@ class GapConstraints(Brief):
                 row[r * len(groups) + k] = 1.0
                 row[r * len(groups) + j] = -1.0
                 rows.append(row)
-                names.append(f"{rate.symbol} {groups[k]} - {groups[j]}")
+                names.append(f"{rate.symbol} {groups[k]} minus {groups[j]}")
         return cls(channels, np.array(rows), tuple(names), chosen, groups)
 
     def gaps(self, acceptance: FloatArray) -> FloatArray:

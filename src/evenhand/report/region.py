@@ -179,7 +179,7 @@ def draw_region(
         _draw_reachable(left, picture)
         texts = [str(group) for group in groups]
         first, second = (text if len(text) <= 22 else text[:21] + "…" for text in texts)
-        left.set_xlabel(f"gap in {rate.name}: {second} \u2212 {first}")
+        left.set_xlabel(f"gap in {rate.name}: {second} minus {first}")
         _draw_price(right, picture)
         right.set_xlabel(f"limit on the gap in {rate.name}")
         for axes in (left, right):
