@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.errors import CannotEstimateRate
 from evenhand.schema import Schema
+from evenhand.shown import counted
 from evenhand.words import (
     BoolArray,
     CostSensitiveProblem,
@@ -661,17 +662,19 @@ class Rate(Protocol):
             If there is one group only, or nobody of a group counts.
         """
         sample.require_two_groups()
-        counted = self.in_denominator(sample.label) * sample.weight
+        in_denominator = self.in_denominator(sample.label) * sample.weight
         weights = np.zeros((len(sample.groups), len(sample)))
         for j, group in enumerate(sample.groups):
-            members = np.where(sample.group == group, counted, 0.0)
+            members = np.where(sample.group == group, in_denominator, 0.0)
             total = members.sum()
             if total == 0:
                 people = sample.weight[sample.group == group].sum()
                 raise CannotEstimateRate(
-                    f"group {group!r} has {people:g} people in the sample but 0 "
+                    f"group {group!r} has {counted(float(people))} in the sample but 0 "
                     f"{self.denominator_name}, so its {self.name} cannot be estimated.",
-                    hint=f"gather more people of group {group!r}, or constrain another rate.",
+                    hint=f"leave group {group!r} out (groups names those to keep), join it with "
+                    "another one, gather more people of it, or limit another rate.",
+                    remedies=("groups",),
                 )
             weights[j] = self.sign * members / total
         return weights

@@ -309,7 +309,7 @@ class CannotEstimateRate(EvenhandError):
     ...     eh.FalsePositiveRate().group_weights(sample)
     ... except eh.errors.CannotEstimateRate as error:
     ...     print(error.hint)
-    gather more people of group 'b', or constrain another rate.
+    leave group 'b' out (groups names those to keep), join it with another one, gather more ...
     """
 
 

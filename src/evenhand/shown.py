@@ -39,6 +39,29 @@ Cell = str | float | None
 """What stands in a table that is shown; whole numbers and truth values count as numbers."""
 
 
+def counted(number: float, one: str = "person", many: str = "people") -> str:
+    """Say a number of people, or of other things, in words.
+
+    Parameters
+    ----------
+    number : float
+        How many.
+    one, many : str
+        The noun.
+
+    Returns
+    -------
+    str
+        The number and the noun.
+
+    Examples
+    --------
+    >>> counted(1), counted(1200), counted(1, "row", "rows")
+    ('1 person', '1,200 people', '1 row')
+    """
+    return f"{number:,g} {one}" if number == 1 else f"{number:,.15g} {many}"
+
+
 class Brief:
     """A record whose `repr` names the size and the first values of what is long.
 

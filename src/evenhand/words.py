@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import BadLabel, CannotEstimateRate, InvalidInput, LengthMismatch, NotFinite
 from evenhand.schema import Schema, is_frame
-from evenhand.shown import Brief
+from evenhand.shown import Brief, counted
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -410,7 +410,7 @@ class LabelledSample(Brief):
         if len(self.groups) < 2:
             only = f"the group {self.groups[0]!r}" if self.groups else "rows that count 0"
             raise CannotEstimateRate(
-                f"the sample has only {only} ({self.weight.sum():g} people); "
+                f"the sample has only {only} ({counted(float(self.weight.sum()))}); "
                 "a gap needs two groups.",
                 hint="check the group column, or add people of the other group.",
             )

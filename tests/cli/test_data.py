@@ -1,3 +1,6 @@
+import json
+
+
 def test_data_list_and_show(run):
     listed = run("data", "list").stdout
     assert all(
@@ -20,3 +23,20 @@ def test_data_shows_a_file_whose_columns_are_named(run, lending):
     shown = run("data", "show", lending, "--label", "repaid", "--good", "yes", "--group", "group")
     assert "1,200 people, 5 columns a decision may use: income," in shown.stdout
     assert "Group b: 437 people" in shown.stdout
+
+
+def test_data_lists_the_columns_of_a_file_alone(run, tmp_path):
+    path = tmp_path / "loans.csv"
+    path.write_text(
+        "Kunden-Nr;Status;Alter;Datum\nK-1;good;31;2021-01-02\nK-2;bad;;2021-01-03\nK-3;good;9;2021-01-04\n"
+    )
+    shown = run("data", "show", path)
+    assert shown.exit_code == 0, shown.output
+    lines = {line.split()[0]: line for line in shown.stdout.splitlines()}
+    assert "(--id)" in lines["Kunden-Nr"]
+    assert lines["Status"].split()[1:] == ["text", "2", "0", "bad,", "good"]
+    assert lines["Alter"].split()[1:] == ["number", "2", "1", "9,", "31"]
+    assert lines["Datum"].split()[1] == "date"
+    assert "--label COL" in shown.stdout
+    listed = json.loads(run("data", "show", path, "--json").stdout)["columns"]
+    assert [one["distinct"] for one in listed] == [3, 2, 2, 3]

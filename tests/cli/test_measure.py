@@ -122,3 +122,15 @@ def test_each_table_says_whom_it_counts_and_what_it_compares(table):
     assert "bad outcomes" in run(table, *NAMED, *known, "--rate", "fpr").output
     assert "difference or ratio" not in run(table, *NAMED).output
     assert "difference or ratio" in run(table, *NAMED, "--compare", "both").output
+
+
+def test_a_decision_that_does_harm_is_named_by_its_rejections(tmp_path):
+    path = tmp_path / "stops.csv"
+    path.write_text("sex,cited\n" + "f,YES\nf,NO\n" * 20 + "m,YES\nm,NO\nm,NO\nm,NO\n" * 20)
+    answer = run(
+        path, "--decision", "cited", "--rejected", "YES", "--group", "sex", "--pair", "m:f"
+    )
+    assert answer.exit_code == 0, answer.output
+    assert "accepted: cited = NO; rejected: YES" in answer.output
+    assert "80 accepted" in answer.output
+    assert "m minus f" in answer.output

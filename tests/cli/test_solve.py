@@ -13,6 +13,7 @@ import evenhand as eh
 from evenhand.cli import main
 from evenhand.hypotheses import CLASSES
 
+LIMIT = ("--limit", "0.1")
 LENDING = ("--label", "repaid", "--good", "yes", "--group", "group")
 COLUMNS = ["income", "credit_score", "debt_ratio", "years_employed", "previous_defaults"]
 
@@ -57,7 +58,7 @@ def test_the_saved_policy_is_the_library_s_answer_and_reads_back(
     assert saved["columns"] == COLUMNS
     assert saved["cost_per_person"] == solution.cost / len(label)
     assert saved["lower_bound_per_person"] == solution.lower_bound / len(label)
-    assert saved["gaps"] == {"FPR b - a": solution.gaps[0]}
+    assert saved["gaps"] == {"FPR b minus a": solution.gaps[0]}
     fpr = {g: policy.acceptance(features)[(group == g) & (label == -1)].mean() for g in "ab"}
     assert saved["rates"]["FPR"] == pytest.approx(fpr)
     assert saved["note"].startswith("These rates are measured on this table")
@@ -225,3 +226,14 @@ def test_a_certificate_of_one_table_is_written_as_a_page(run, lending, tmp_path)
     assert "Certified with probability at least 0.95" in text
     assert "| good outcome | repaid = yes" in text
     assert hashlib.sha256(lending.read_bytes()).hexdigest() in text
+
+
+def test_a_group_of_one_person_names_the_option(run, write):
+    rows = [f"{i % 2},{'fm'[i // 2 % 2]},{i}" for i in range(80)]
+    path = write("\n".join(["repaid,sex,income", *rows, "1,x,5"]))
+    result = run("solve", path, "--label", "repaid", "--group", "sex", *LIMIT)
+    assert result.exit_code == 2
+    assert "group 'x' has 1 person" in result.stderr
+    assert "--groups" in result.stderr
+    kept = run("solve", path, "--label", "repaid", "--group", "sex", "--groups", "f,m", *LIMIT)
+    assert kept.exit_code == 0

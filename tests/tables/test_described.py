@@ -11,6 +11,7 @@ from evenhand.tables import (
     data_warnings,
     describe,
     read_description,
+    read_frame,
     read_table,
     two_values,
 )
@@ -168,14 +169,14 @@ def test_kinds_of_errors(made):
 def test_rejected_people_without_labels_are_left_out_on_demand_and_it_is_said(made):
     table = made(rows(repaid=""), BASIC + 'unlabelled = "drop"\nid = "id"\n')
     assert len(table) == 79
-    assert "1 people without a label were left out" in str(table.notes[0])
+    assert "1 person without a label was left out" in str(table.notes[0])
     assert table.notes[0].kind == "people without a label"
 
 
 def test_rows_with_missing_values_are_left_out_on_demand(made):
     table = made(rows(income=""), BASIC + 'drop_missing = true\nid = "id"\n')
     assert len(table) == 79
-    assert "1 rows with a missing value" in str(table.notes[0])
+    assert "1 row with a missing value" in str(table.notes[0])
     assert table.notes[0].kind == "missing values"
 
 
@@ -233,6 +234,56 @@ def test_people_without_a_group_may_be_a_group(made):
     assert set(table.group) == {"f", "m", "missing"}
 
 
+GROUPLESS = [{**row, "sex": "" if i % 4 == 0 else row["sex"]} for i, row in enumerate(rows())]
+
+
+@pytest.mark.parametrize("filled", ['"all"', '["all", "sex"]', '["sex", "all"]'])
+def test_all_fills_the_group_too(made, filled):
+    table = made(GROUPLESS, BASIC + f'id = "id"\nfewest = 0\nfill_missing = {filled}\n')
+    assert set(table.group) == {"f", "m", "missing"}
+    assert len(table) == 80
+
+
+def test_people_without_a_group_are_left_out_where_all_else_is_filled(made):
+    several = [
+        {**row, "income": "" if i % 8 == 1 else row["income"]} for i, row in enumerate(GROUPLESS)
+    ]
+    table = made(
+        several, BASIC + 'id = "id"\nfewest = 0\nfill_missing = "all"\ndrop_missing = true\n'
+    )
+    assert set(table.group) == {"f", "m"}
+    assert len(table) == 60
+    assert "income missing" in table.names
+
+
+def test_a_column_of_identifiers_is_recognised(tmp_path):
+    path = tmp_path / "loans.csv"
+    lines = [f"K-{i},{i % 2},{'fm'[i // 2 % 2]},{i / 7}" for i in range(100)]
+    path.write_text("\n".join(["number,repaid,sex,income", *lines]))
+    with pytest.raises(InvalidInput, match="seems to name them") as caught:
+        read_table(path, label="repaid", group="sex", encode=True).encoded()
+    assert caught.value.column == "number"
+    assert caught.value.remedies == ("id", "leave_out")
+    assert len(read_table(path, label="repaid", group="sex", id="number")) == 100
+
+
+def test_the_value_of_one_decision_settles_the_other(tmp_path):
+    path = tmp_path / "stops.csv"
+    path.write_text("cited,late\nYES,a\nNO,b\nNO,c\n")
+    frame = read_frame(path)
+    decided, value = two_values(frame, "cited", None, ("YES",), DECISION)
+    assert (decided.tolist(), value) == ([-1.0, 1.0, 1.0], "NO")
+    with pytest.raises(BadLabel, match="say which of its values"):
+        two_values(frame, "late", None, ("a",), DECISION)
+
+
+def test_zero_may_be_the_acceptance(tmp_path):
+    path = tmp_path / "fines.csv"
+    path.write_text("fined\n1\n0\n0\n")
+    decided, value = two_values(read_frame(path), "fined", None, ("1",), DECISION)
+    assert (decided.tolist(), value) == ([-1.0, 1.0, 1.0], "0")
+
+
 def test_a_warning_is_loud_where_a_fifth_of_the_rows_goes(made):
     text = BASIC + 'id = "id"\nleave_out = ["city", "owner"]\ndrop_missing = true\nfewest = 0\n'
     (warning,) = data_warnings(made(gappy(17), text))
@@ -279,7 +330,7 @@ def test_all_errors_about_a_file_are_raised_at_once(made):
             "the id '7' occurs more than once",
             "'income' in 1 of 80 rows",
             "besides 'yes' the label 'repaid' has the values 'no', 'partly'",
-            "the text column 'street' has 80 distinct values",
+            "'street' holds another text for each of 80 people",
             "'city' (for example 'Bern') is not numeric",
         ),
         said,
@@ -332,7 +383,7 @@ def test_text_columns_are_encoded_on_demand_and_it_is_said(made):
 def test_rows_without_a_group_are_left_out_on_demand(made):
     table = made(rows(sex=""), BASIC + 'drop_missing = true\nid = "id"\n')
     assert len(table) == 79
-    assert "1 rows with a missing value were left out" in map(str, table.notes)
+    assert "1 row with a missing value was left out" in map(str, table.notes)
 
 
 def test_a_column_that_may_name_people_is_reported_and_not_guessed_away(made):

@@ -71,8 +71,15 @@ def test_text_is_refused_unless_it_is_to_be_encoded():
 
 
 def test_identifiers_are_not_encoded():
-    with pytest.raises(InvalidInput, match=r"51.*50"):
+    with pytest.raises(InvalidInput, match="51 people") as caught:
         people(c=[f"name{i}" for i in range(51)]).encoded()
+    assert caught.value.remedies == ("id", "leave_out")
+
+
+def test_texts_with_too_many_values_are_not_encoded():
+    with pytest.raises(InvalidInput, match=r"51.*50") as caught:
+        people(c=[f"name{i % 51}" for i in range(60)]).encoded()
+    assert caught.value.remedies == ("leave_out",)
 
 
 def test_figures_and_subsets():

@@ -1,6 +1,7 @@
 """`evenhand data`: the tables that evenhand knows by name, and what there is to know about each."""
 
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,10 @@ from evenhand.cli.show import console, emit, grid
 if TYPE_CHECKING:
     from evenhand.tables import Description, PublishedTable, Table
 
+FEW_VALUES = 4
+"""Values of a column that are listed at most."""
+KINDS = {"flag": "yes or no", "date": "date", "number": "number"}
+"""What a column holds, by the kind of its notation."""
 MOST_NAMES = 12
 """Columns that are named when a table is shown."""
 
@@ -86,10 +91,14 @@ def show(name: str, by: str | None, columns: ColumnOptions, document: str | Path
     """One table: its groups and base rates, where it comes from, and what to know before using it.
 
     NAME is a known table, the path of a description (.toml), or a file of rows together with
-    --label and --group.
+    --label and --group. Of a file alone the columns are listed: which of them is the label, the
+    group, an id?
     """
     from evenhand.tables import TABLES, data_warnings, describe, read_table
 
+    if is_file_of_rows(name) and columns.label is None and columns.group is None and by is None:
+        list_columns(name, columns, document)
+        return
     meaning = columns.given()
     if by is not None:
         meaning["group"] = by
@@ -114,6 +123,60 @@ def show(name: str, by: str | None, columns: ColumnOptions, document: str | Path
         *(f"WARNING: {warning_text(one)}." for one in warnings),
     ]:
         click.echo(line)
+
+
+def is_file_of_rows(name: str) -> bool:
+    """Whether it is a file whose columns nothing describes."""
+    from evenhand.tables import is_published
+
+    return not is_published(name) and Path(name).suffix.lower() != ".toml"
+
+
+def list_columns(name: str, columns: ColumnOptions, document: str | Path | None) -> None:
+    """What each column of a file holds, for a person who has to say what the columns mean."""
+    from evenhand.tables import read_rows
+
+    frame = read_rows(name, **columns.reading.given())
+    found = []
+    for column_name, column in frame.columns.items():
+        known = {text for text in column.texts if text is not None}
+        kind = "text" if column.notation is None else KINDS[column.notation.kind]
+        found.append(
+            {
+                "name": column_name,
+                "holds": kind,
+                "distinct": len(known),
+                "missing": int(column.missing.sum()),
+                "such_as": sorted(known, key=by_value)[:FEW_VALUES],
+                "may_name_people": frame.may_name_people(column_name),
+            }
+        )
+    if emit(document, {"table": frame.source, "people": len(frame), "columns": found}):
+        return
+    screen = console()
+    screen.print(f"{frame.source}: {len(frame):,} rows", highlight=False)
+    table = grid("~column", "~holds", "distinct", "missing", "~values")
+    for one in found:
+        values = ", ".join(one["such_as"]) + (", ..." if one["distinct"] > FEW_VALUES else "")
+        note = "seems to name people (--id)" if one["may_name_people"] else values
+        table.add_row(
+            one["name"], one["holds"], f"{one['distinct']:,}", f"{one['missing']:,}", note
+        )
+    screen.print(table)
+    screen.print(
+        "Say which column is the outcome and which one the group, for example\n"
+        f"  evenhand data show {name} --label COL --good VALUE --group COL",
+        highlight=False,
+        markup=False,
+    )
+
+
+def by_value(text: str) -> tuple[float, str]:
+    """Numbers by their size, before all other texts."""
+    from evenhand.tables.column import number
+
+    read = number(text)
+    return (inf if read is None else read, text)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.measure import own_columns, own_grouping
+from evenhand.cli.measure import decision_line, own_columns, own_grouping
 from evenhand.cli.options import COMMA_LIST, FileOptions, file_options, json_options
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
@@ -139,7 +139,7 @@ def command(
         if selected is not None:
             decided, value = two_values(known, selected, accepted, rejected or (), DECISION)
             values = (decided > 0).astype(np.float64)
-            lines.append(f"  selected: {selected} = {value}")
+            lines.append(decision_line("selected", selected, value, rejected or ()))
         else:
             values = known.finite(column)
     raise_all(errors)

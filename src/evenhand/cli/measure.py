@@ -48,10 +48,16 @@ if TYPE_CHECKING:
 @click.argument("data", metavar="DECISIONS")
 @click.option("--decision", metavar="COL", required=True, help="Column with what was decided.")
 @click.option(
-    "--accepted", metavar="VALUE", help="The value of an acceptance. Default: 1 of 0/1 or -1/1."
+    "--accepted",
+    metavar="VALUE",
+    help="The value of an acceptance, the decision a person hopes for. Default: what --rejected "
+    "leaves, or 1 of 0/1 or -1/1.",
 )
 @click.option(
-    "--rejected", metavar="A,B", type=COMMA_LIST, help="The values of rejections, if several."
+    "--rejected",
+    metavar="A,B",
+    type=COMMA_LIST,
+    help="The values of rejections. Where a yes does harm (a search, a fine): --rejected yes.",
 )
 @click.option(
     "--group",
@@ -361,7 +367,7 @@ def read_decided(
     label = None
     with collecting(errors):
         decided, accepted_value = two_values(frame, decision, accepted, rejected, DECISION)
-        lines.append(f"  accepted: {decision} = {accepted_value}")
+        lines.append(decision_line("accepted", decision, accepted_value, rejected))
     if outcome:
         with collecting(errors):
             label, good_value = two_values(frame, outcome, good, bad)
@@ -373,6 +379,12 @@ def read_decided(
     groupings = {group: [str(text) for text in group_texts(frame, group, notes)] for group in by}
     lines += [note_line(note) for note in notes]
     return DecidedPeople(frame.source, decided > 0, groupings, label, lines)
+
+
+def decision_line(word: str, column: str, accepted: str, rejected: tuple[str, ...]) -> str:
+    """Which values of a column were read as which decision."""
+    named = f"; rejected: {' or '.join(rejected)}" if rejected else ""
+    return f"  {word}: {column} = {accepted}{named}"
 
 
 def show_measurement(people: DecidedPeople, measured: "Measurement") -> None:
@@ -436,15 +448,15 @@ def pair_table(rate: "RateMeasure") -> "Table":
     shown_as = " or ".join(name for name, asked in both.items() if asked)
     table = grid("compared", f">{shown_as}", ">interval", padding=2)
     for pair in rate.pairs:
-        for sign, value, ends in (
-            (" - ", pair.difference, pair.difference_interval),
-            (" / ", pair.ratio, pair.ratio_interval),
+        for word, value, ends in (
+            ("minus", pair.difference, pair.difference_interval),
+            ("over", pair.ratio, pair.ratio_interval),
         ):
             if ends is None:
                 continue
-            plus = "+" if sign == " - " else ""
+            plus = "+" if word == "minus" else ""
             low, high = (f"{end:{plus}z.3f}" if end < inf else "infinity" for end in ends)
             shown = "not determined" if value is None else f"{value:{plus}z.3f}"
-            who = f"{pair.group}{sign}{pair.reference}"
+            who = f"{pair.group} {word} {pair.reference}"
             table.add_row(who, shown.replace("-0.000", "+0.000"), f"[{low}, {high}]")
     return table

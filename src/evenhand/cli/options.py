@@ -343,7 +343,8 @@ def column_options(command: Function) -> Function:
         metavar="A,B|all",
         type=COMMA_LIST,
         help="Fill in what these columns lack: the median of numbers, with a 0/1 column that marks "
-        "where; for texts, and for the group, a value of its own.",
+        "where; for texts, and for the group, a value of its own. all: every feature, and the "
+        "group; with --drop-missing, people without a group are left out instead.",
     )
     @click.option(
         "--drop-missing",

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from evenhand.shown import counted
 from evenhand.tables.frame import Note, Table
 from evenhand.words import FloatArray, GroupArray, IntArray
 
@@ -187,7 +188,7 @@ def data_warnings(table: Table, group_name: str = "the group") -> tuple[DataWarn
         bad = int((here != 1).sum())
         if min(good, bad) < HANDFUL:
             text = (
-                f"group {str(value)!r} has {len(here):,} people, {good} with a good and {bad} with "
+                f"group {str(value)!r} has {counted(len(here))}, {good} with a good and {bad} with "
                 "a bad outcome; the limit holds for it, too, and bends the policy for all "
                 f"{len(table.label):,}: join it with another, or leave it out"
             )

@@ -12,7 +12,7 @@
     leave_out = ["name"]          # no features
     id = "customer"               # identifier column: no feature; duplicates are an error
     encode = true                 # text columns become one 0/1 column per value
-    fill_missing = ["income"]     # fill in what is missing; "all" fills every feature
+    fill_missing = ["income"]     # fill in what is missing; "all" fills every feature and the group
     drop_missing = true           # leave out rows with a missing value
     decision = "granted"          # the historic decision, never a feature
     unlabelled = "drop"           # leave out people without a label: those who were rejected
@@ -44,6 +44,7 @@ import numpy as np
 from evenhand.contracts import Json
 from evenhand.errors import BadLabel, InvalidInput, raise_all
 from evenhand.registry import did_you_mean
+from evenhand.shown import counted
 from evenhand.tables.column import FALSE, TRUE, TableColumn, listed, number, same_value
 from evenhand.tables.frame import (
     MISSING_VALUE,
@@ -93,9 +94,10 @@ class Description:
     encode : bool
         Whether text columns become one 0/1 column per value.
     fill_missing : tuple of str
-        The features whose missing values are filled in; ("all",) means every feature. A number
-        becomes the median of its column, and a 0/1 column marks where; a text becomes a value of
-        its own, "missing". The column of the group may be named, too: "missing" is then a group.
+        The columns whose missing values are filled in; "all" means every feature and the group. A
+        number becomes the median of its column, and a 0/1 column marks where; a text becomes a
+        value of its own, "missing". In the column of the group, "missing" is then a group; where
+        "all" comes with `drop_missing`, people without a group are left out instead.
     drop_missing : bool
         Whether rows are left out that lack the group, a feature or a needed value.
     decision : str, optional
@@ -624,10 +626,19 @@ class _Check:
 
     def filled(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The features whose missing values are filled in."""
-        asked = self.described.fill_missing
-        if asked == ("all",) and "all" not in self.frame.columns:
+        if self._fills_all():
             return names
-        return tuple(name for name in names if name in asked)
+        return tuple(name for name in names if name in self.described.fill_missing)
+
+    def _fills_all(self) -> bool:
+        """Whether "all" means all columns, and is not the name of one."""
+        return "all" in self.described.fill_missing and "all" not in self.frame.columns
+
+    def _fills_group(self) -> bool:
+        """Whether people without a group form one."""
+        if self.described.group in self.described.fill_missing:
+            return True
+        return self._fills_all() and not self.described.drop_missing
 
     def keep_labelled(self) -> None:
         """Keep the rows with a label; that the rejected have none is normal."""
@@ -691,9 +702,11 @@ class _Check:
         if not incomplete.any():
             return
         if described.drop_missing and not incomplete.all():
-            text = f"{incomplete.sum():,} rows with a missing value were left out"
+            left_out = int(incomplete.sum())
+            were = "was" if left_out == 1 else "were"
+            text = f"{counted(left_out, 'row', 'rows')} with a missing value {were} left out"
             self.notes.append(Note("missing values", text))
-            self.gaps = replace(self.gaps, left_out=int(incomplete.sum()))
+            self.gaps = replace(self.gaps, left_out=left_out)
             self.frame = frame.where(~incomplete)
             return
         nobody = open_gaps.get(described.group, none)
@@ -704,8 +717,8 @@ class _Check:
                     f"{nobody.sum():,} of {len(nobody):,} rows (first: line "
                     f"{frame.lines[int(np.argmax(nobody))]}); a person without a group counts for "
                     "no rate.",
-                    hint=f"make a group of their own of them ({described.group!r} in fill_missing)"
-                    ", or leave these rows out (drop_missing).",
+                    hint=f"make a group of their own of them ({described.group!r} or all in "
+                    "fill_missing), or leave these rows out (drop_missing).",
                     remedies=("fill_missing", "drop_missing"),
                     column=described.group,
                 )
@@ -728,7 +741,7 @@ class _Check:
     def _with_filled_group(self, frame: Frame) -> Frame:
         """The rows; those without a group form one, where that is asked for."""
         name = self.described.group
-        if name not in self.described.fill_missing or not frame.columns[name].missing.any():
+        if not self._fills_group() or not frame.columns[name].missing.any():
             return frame
         note = f"people without {name!r} form the group {MISSING_VALUE!r}"
         self.notes.append(Note("filled", note, name))
@@ -826,7 +839,7 @@ class _Check:
             self.errors.append(
                 InvalidInput(
                     f"{frame.source}: all people are of group {distinct[0]!r} "
-                    f"({len(group):,} people); a gap needs at least two groups.",
+                    f"({counted(len(group))}); a gap needs at least two groups.",
                     hint="name another column, or add people of another group.",
                     argument="group",
                     column=name,
@@ -840,7 +853,7 @@ class _Check:
             if min(good, bad) < fewest:
                 self.errors.append(
                     InvalidInput(
-                        f"{frame.source}: group {value!r} has {len(here)} people, {good} with a "
+                        f"{frame.source}: group {value!r} has {counted(len(here))}, {good} with a "
                         f"good and {bad} with a bad outcome; at least {fewest} of each are needed "
                         "to estimate its rates.",
                         hint="join it with another group, leave it out (groups names those to "
@@ -883,7 +896,7 @@ class _Check:
             if len(read) > 1 and (read == value).all():
                 text = f"{name!r} is {first} in every row and says nothing about a person"
                 self.notes.append(Note("constant", text, name))
-            elif (read == np.floor(read)).all() and len(np.unique(read)) == len(read):
+            elif self.frame.may_name_people(name):
                 text = (
                     f"{name!r} is another whole number in every row; if it names people, leave it "
                     "out (id or leave_out)"
@@ -1072,8 +1085,9 @@ def two_values(
     name : str
         The column.
     first : str, optional
-        The value that becomes +1, or several with commas between them; by default 1 where the
-        column holds 0 and 1, or -1 and 1. It need not occur where `others` are all values that do.
+        The value that becomes +1, or several with commas between them; by default the only value
+        besides `others`, or 1 where the column holds 0 and 1, or -1 and 1. It need not occur where
+        `others` are all values that do.
     others : tuple of str
         The values that become -1, which must be named where there are several.
     words : TwoValues
@@ -1095,10 +1109,15 @@ def two_values(
     >>> frame = Frame("loans", {"repaid": TableColumn(("yes", "no", ""))}, (2, 3, 4))
     >>> two_values(frame, "repaid", "yes")
     (array([ 1., -1., nan]), 'yes')
+    >>> two_values(frame, "repaid", None, ("no",))
+    (array([ 1., -1., nan]), 'yes')
     """
     texts = frame.columns[name].texts
     distinct = sorted({text for text in texts if text is not None})
     named = {text for text in distinct if any(_alike(text, other) for other in others)}
+    unnamed = [text for text in distinct if text not in named]
+    if first is None and named and unnamed and all(_alike(unnamed[0], text) for text in unnamed):
+        first = unnamed[0]
     if first is None:
         read = {number(text): text for text in distinct}
         usual = any(set(read) <= pair for pair in ({0.0, 1.0}, {-1.0, 1.0}))

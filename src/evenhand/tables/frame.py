@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from evenhand.errors import InvalidInput, MissingColumn, raise_all
+from evenhand.shown import counted
 from evenhand.tables.column import Cells, Notation, TableColumn, listed, number
 from evenhand.words import (
     BoolArray,
@@ -113,9 +114,10 @@ def without_label(people: int, column: str) -> Note:
     1,420 people without a label were left out: every figure is about people like those with one. If
     they were rejected in the past, that is not the population
     """
+    were = "was" if people == 1 else "were"
     text = (
-        f"{people:,} people without a label were left out: every figure is about people like those "
-        "with one. If they were rejected in the past, that is not the population"
+        f"{counted(people)} without a label {were} left out: every figure is about people like "
+        "those with one. If they were rejected in the past, that is not the population"
     )
     return Note("people without a label", text, column)
 
@@ -274,6 +276,36 @@ class Frame:
         joined = replace(self, columns={**self.columns, name: TableColumn(cells)})
         joined.require(needed)
         return joined, parts
+
+    def may_name_people(self, name: str) -> bool:
+        """Say whether a column holds another text, or another whole number, in every row.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+
+        Returns
+        -------
+        bool
+            True of identifiers, and by chance of short tables.
+
+        Examples
+        --------
+        >>> columns = {"no": TableColumn(("K-1", "K-2")), "score": TableColumn(("0.5", "0.7"))}
+        >>> frame = Frame("toy", columns, (2, 3))
+        >>> frame.may_name_people("no"), frame.may_name_people("score")
+        (True, False)
+        """
+        column = self[name]
+        if len(self) < 2 or column.missing.any():
+            return False
+        read = column.numbers
+        if read is None:
+            return len(set(column.texts)) == len(self)
+        dates = column.notation is not None and column.notation.kind == "date"
+        whole = not dates and bool((read == np.floor(read)).all())
+        return whole and len(np.unique(read)) == len(read)
 
     def where(self, rows: BoolArray) -> "Frame":
         """Keep some rows.
@@ -790,7 +822,8 @@ class LabelledFrame:
                 encoded[name] = made.names
                 if MISSING_VALUE in made.known and name in self.filled:
                     lacking = int(column.missing.sum())
-                    text = f"{name!r} is missing in {lacking:,} rows, which is a value of its own"
+                    where = counted(lacking, "row", "rows")
+                    text = f"{name!r} is missing in {where}, which is a value of its own"
                     notes.append(Note("filled", text, name))
                 if not self.published:
                     became = "a column" if len(values) == 1 else f"{len(values)} columns"
@@ -913,6 +946,14 @@ class LabelledFrame:
                 column=name,
                 row=rows[0],
                 remedies=("missing", "leave_out"),
+            )
+        if self.frame.may_name_people(name) and len(distinct) > MOST_CATEGORIES:
+            raise InvalidInput(
+                f"{self.frame.source}: {name!r} holds another text for each of "
+                f"{len(distinct):,} people, such as {distinct[0]!r}; it seems to name them.",
+                hint="say that it is the id, so that nobody may occur twice, or leave it out.",
+                column=name,
+                remedies=("id", "leave_out"),
             )
         if len(distinct) > MOST_CATEGORIES:
             raise InvalidInput(

@@ -16,7 +16,7 @@ from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput, MissingColumn, raise_all
 from evenhand.policies import SourceColumn
 from evenhand.schema import Column, Kind, Schema
-from evenhand.shown import Brief
+from evenhand.shown import Brief, counted
 from evenhand.tables.column import Notation, NumberFormat, listed
 from evenhand.tables.frame import (
     MISSING_VALUE,
@@ -277,7 +277,9 @@ def prepare(
     kept = frame.where(~gaps)
     notes = []
     if gaps.any():
-        text = f"{gaps.sum():,} rows with a missing value were left out"
+        left_out = int(gaps.sum())
+        were = "was" if left_out == 1 else "were"
+        text = f"{counted(left_out, 'row', 'rows')} with a missing value {were} left out"
         notes.append(Note("missing values", text))
     parts: list[FloatArray] = []
     for column in recipe:
