@@ -92,7 +92,12 @@ TABLES = {
     "identifiers": (
         "x,g,y\n" + "\n".join(f"name{i},{'ab'[i % 2]},{i % 3 > 0:d}" for i in range(80)),
         (*COMMON, "--encode"),
-        ["'x' has 80 distinct values", "at most 50"],
+        ["'x' holds another text for each of 80 people", "--id x", "--leave-out x"],
+    ),
+    "too many values": (
+        "x,g,y\n" + "\n".join(f"job{i // 2},{'ab'[i % 2]},{i % 3 > 0:d}" for i in range(120)),
+        (*COMMON, "--encode"),
+        ["'x' has 60 distinct values", "at most 50"],
     ),
     "infinite feature": (
         changed(4, "inf,1,a,1"),
