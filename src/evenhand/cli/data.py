@@ -1,6 +1,6 @@
 """`evenhand data`: the tables that evenhand knows by name, and what there is to know about each."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from evenhand.cli.show import console, emit, grid
 
 if TYPE_CHECKING:
     from evenhand.tables import Description, PublishedTable, Table
+    from evenhand.tables.frame import Frame
 
 FEW_VALUES = 4
 """Values of a column that are listed at most."""
@@ -125,6 +126,18 @@ def show(name: str, by: str | None, columns: ColumnOptions, document: str | Path
         click.echo(line)
 
 
+@dataclass(frozen=True)
+class ColumnFound:
+    """What a column of a file holds, before anybody has said what it means."""
+
+    name: str
+    holds: str
+    distinct: int
+    missing: int
+    such_as: tuple[str, ...]
+    may_name_people: bool
+
+
 def is_file_of_rows(name: str) -> bool:
     """Whether it is a file whose columns nothing describes."""
     from evenhand.tables import is_published
@@ -137,30 +150,18 @@ def list_columns(name: str, columns: ColumnOptions, document: str | Path | None)
     from evenhand.tables import read_rows
 
     frame = read_rows(name, **columns.reading.given())
-    found = []
-    for column_name, column in frame.columns.items():
-        known = {text for text in column.texts if text is not None}
-        kind = "text" if column.notation is None else KINDS[column.notation.kind]
-        found.append(
-            {
-                "name": column_name,
-                "holds": kind,
-                "distinct": len(known),
-                "missing": int(column.missing.sum()),
-                "such_as": sorted(known, key=by_value)[:FEW_VALUES],
-                "may_name_people": frame.may_name_people(column_name),
-            }
-        )
-    if emit(document, {"table": frame.source, "people": len(frame), "columns": found}):
+    found = [what_it_holds(frame, column_name) for column_name in frame.columns]
+    columns_found = [asdict(column) for column in found]
+    if emit(document, {"table": frame.source, "people": len(frame), "columns": columns_found}):
         return
     screen = console()
     screen.print(f"{frame.source}: {len(frame):,} rows", highlight=False)
     table = grid("~column", "~holds", "distinct", "missing", "~values")
-    for one in found:
-        values = ", ".join(one["such_as"]) + (", ..." if one["distinct"] > FEW_VALUES else "")
-        note = "seems to name people (--id)" if one["may_name_people"] else values
+    for column in found:
+        values = ", ".join(column.such_as) + (", ..." if column.distinct > FEW_VALUES else "")
+        note = "seems to name people (--id)" if column.may_name_people else values
         table.add_row(
-            one["name"], one["holds"], f"{one['distinct']:,}", f"{one['missing']:,}", note
+            column.name, column.holds, f"{column.distinct:,}", f"{column.missing:,}", note
         )
     screen.print(table)
     screen.print(
@@ -168,6 +169,20 @@ def list_columns(name: str, columns: ColumnOptions, document: str | Path | None)
         f"  evenhand data show {name} --label COL --good VALUE --group COL",
         highlight=False,
         markup=False,
+    )
+
+
+def what_it_holds(frame: "Frame", name: str) -> ColumnFound:
+    """What a column holds, by its texts."""
+    column = frame.columns[name]
+    known = {text for text in column.texts if text is not None}
+    return ColumnFound(
+        name=name,
+        holds="text" if column.notation is None else KINDS[column.notation.kind],
+        distinct=len(known),
+        missing=int(column.missing.sum()),
+        such_as=tuple(sorted(known, key=by_value)[:FEW_VALUES]),
+        may_name_people=frame.may_name_people(name),
     )
 
 
