@@ -278,7 +278,9 @@ def _measured(record: Measurement, _columns: Sequence[str] | None = None) -> Con
     if not said:
         answer.append("Nothing is compared: there is one group only, or every group is too small.")
     else:
-        looks = ", at all looks at the growing table" if record.watch else ""
+        looks = ""
+        if record.watch:
+            looks = ", at all looks at the growing table and for groups that turn up later"
         answer.append(f"All of these intervals hold at once {sure}{looks}.")
     if record.cost is not None and record.cost_interval is not None:
         low, high = (fixed(end, 4) for end in record.cost_interval)
