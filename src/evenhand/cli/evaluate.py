@@ -25,7 +25,7 @@ from evenhand.errors import InvalidInput
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
-    from evenhand.evaluation import DecisionLog, Evaluation, HistoryBounds
+    from evenhand.evaluation import DecisionLog, Evaluation
     from evenhand.evaluation.evaluate import Estimate
 
 DEMO = "demo"
@@ -85,28 +85,6 @@ STYLES = {
     default=0,
     help="Leave out the first N rows, because the candidate was chosen with their help.",
 )
-@click.option(
-    "--without-propensities",
-    is_flag=True,
-    help="LOGS has no probabilities: give the range of each gap, whatever the rejected would have "
-    "done.",
-)
-@click.option(
-    "--strata",
-    metavar="A,B",
-    type=COMMA_LIST,
-    help="Without propensities: features with few values, within which accepted and rejected "
-    "people are compared.",
-)
-@click.option(
-    "--gamma",
-    "gammas",
-    metavar="G",
-    type=float,
-    multiple=True,
-    help="Without propensities: how far apart the odds of rejected and accepted people may be, "
-    "from 1 on; inf assumes nothing. Repeat it; a gate judges the largest.  [default: 1 to inf]",
-)
 @rates_option()
 @click.option("--limit", type=float, default=0.05, help="The limit of the gap.")
 @click.option(
@@ -142,9 +120,6 @@ def command(
     reading: FileOptions,
     groups: tuple[str, ...] | None,
     skip_first: int,
-    without_propensities: bool,
-    strata: tuple[str, ...] | None,
-    gammas: tuple[float, ...],
     rates: tuple[str, ...],
     limit: float,
     delta: float,
@@ -164,10 +139,6 @@ def command(
     unknown, so the accepted are weighted by their probability. `demo` is a log of 20,000
     synthetic loans.
 
-    A log without probabilities cannot be weighted. --without-propensities gives the range of each
-    gap over all outcomes that rejected people might have had, and how it shrinks if they are
-    assumed to be like the accepted, up to a factor Gamma in the odds.
-
     \b
     Example: how much would accepting all applicants cost?
       evenhand evaluate demo --policy accept-all --price-false-accept 3
@@ -177,11 +148,6 @@ def command(
       evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
       evenhand evaluate decisions.parquet --policy policy.json --rate fpr --limit 0.1 \\
           --figure gap.png
-
-    \b
-    Example: last year's decisions, by people, in a table
-      evenhand evaluate decisions.csv --policy policy.json --without-propensities \\
-          --column group=sex --strata region
 
     \b
     Example: from Vowpal Wabbit's format to Parquet
@@ -223,55 +189,12 @@ def command(
         "columns": columns,
         "rates": rates,
         "groups": groups,
-        "strata": strata,
         "rows left out at the beginning": skip_first or None,
         "limit": limit,
         "price of a false accept": price_false_accept,
         "price of a false reject": price_false_reject,
     }
     title = f"What {policy} would have done, by {logs}"
-    if without_propensities:
-        opened = gating.open(delta, logs, str(policy))
-        bounds = bounds_of_history(
-            logs,
-            policy,
-            kind=kind,
-            columns=columns,
-            features=features,
-            good=good,
-            reading=reading,
-            strata=strata or (),
-            gammas=gammas,
-            rates=rates,
-            limit=limit,
-            delta=opened.delta,
-            prices=Prices(price_false_accept, price_false_reject),
-            groups=groups,
-        )
-        result = opened.judge(bounds, limit)
-        if figure is not None:
-            from evenhand.report import history_figure, save_figure
-
-            save_figure(history_figure(bounds), figure)
-        figures = bounds.to_json()
-        if result is not None:
-            figures["gate"] = result.to_json()
-        if not emit(document, figures):
-            out = console()
-            style = STYLES[bounds.verdict(bounds.gammas[-1])]
-            first, *others = bounds.describe().splitlines()
-            show_lines(out, [first], style=style)
-            show_lines(out, others)
-        write_page(
-            page,
-            bounds,
-            title=title,
-            asked={**asked, "delta": opened.delta},
-            verdict=gate(bounds, limit),
-            quiet=document == "-",
-        )
-        leave(result, quiet=document == "-")
-        return
     log = read_asked_log(logs, kind, columns, features, good, reading).without_first(skip_first)
     if converted is not None:
         write_log(log, converted)
@@ -352,68 +275,6 @@ def as_roles(columns: tuple[str, ...]) -> dict[str, str]:
             )
         roles[role.strip()] = column.strip()
     return roles
-
-
-def bounds_of_history(
-    logs: str,
-    policy: str | None,
-    *,
-    kind: str | None,
-    columns: tuple[str, ...],
-    features: tuple[str, ...] | None,
-    good: str | None,
-    reading: FileOptions,
-    strata: tuple[str, ...],
-    gammas: tuple[float, ...],
-    rates: tuple[str, ...],
-    limit: float,
-    delta: float,
-    prices: Prices,
-    groups: tuple[str, ...] | None,
-) -> "HistoryBounds":
-    """Read decisions without probabilities, and bound the candidate's gaps."""
-    from evenhand.evaluation import Candidate, DecisionHistory, bound_history, read_history
-    from evenhand.evaluation.history import GAMMAS
-
-    if policy is None:
-        raise InvalidInput(
-            "--without-propensities needs a candidate.",
-            hint="--policy policy.json, or accept-all to begin with.",
-            argument="policy",
-        )
-    if logs == DEMO:
-        log = demo_log()
-        history = DecisionHistory.of(
-            log.features, log.accept, log.label, group=log.group, names=log.names, source=DEMO
-        )
-    else:
-        history = read_history(
-            logs,
-            kind,
-            columns=as_roles(columns),
-            features=features or None,
-            good=good,
-            **reading.given(),
-        )
-    strange = [name for name in strata if name not in history.names]
-    if strange:
-        raise InvalidInput(
-            f"{history.source} has no feature {strange[0]!r} for strata; its features are "
-            f"{', '.join(history.names)}.",
-            argument="strata",
-        )
-    places = [history.names.index(name) for name in strata]
-    return bound_history(
-        history,
-        Candidate.read(policy),
-        rates=tuple(dict.fromkeys(rates)),
-        limit=limit,
-        delta=delta,
-        gammas=gammas or GAMMAS,
-        strata=[tuple(row) for row in history.features[:, places].tolist()] if places else None,
-        prices=prices,
-        groups=groups or None,
-    )
 
 
 def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,25 +46,10 @@ def no_propensities(source: str) -> InvalidInput:
         "accepted, so nothing can be certified from it. Whoever decided may have seen what the log "
         "does not hold; then the accepted differ from the rejected in ways that bear on the "
         "outcome, and no weighting can repair that.",
-        hint=f"{WAY_OUT} Worst-case ranges need no probabilities: evaluate "
-        "--without-propensities, or bound_history.",
+        hint=f"{WAY_OUT} Ranges over all outcomes that the rejected might have had need no "
+        "probabilities: `evenhand apply` a policy to these people, and `evenhand measure` its "
+        "decisions.",
     )
-
-
-class LoggedPeople(Protocol):
-    """People of a log, as far as a policy looks at them."""
-
-    @property
-    def features(self) -> FloatArray: ...
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    @property
-    def group(self) -> GroupArray: ...
-
-    @property
-    def source(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)

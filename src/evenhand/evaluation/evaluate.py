@@ -26,7 +26,7 @@ from evenhand.contracts import Json, Policy
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
-from evenhand.evaluation.decision_log import DecisionLog, LoggedPeople
+from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.log_betting import LoggedGaps, LossBound, LossRows, cohort_of
 from evenhand.evaluation.policy_files import HINT, read_document
 from evenhand.fairness import FalsePositiveRate
@@ -525,12 +525,12 @@ class Candidate:
         rules = [h for h, w in parts if h not in (ACCEPT_ALL, REJECT_ALL) and w > 0]
         return (base, max(1.0 - base - never, 0.0)) if rules else (base, 0.0)
 
-    def acceptance(self, log: LoggedPeople) -> FloatArray:
+    def acceptance(self, log: DecisionLog) -> FloatArray:
         """Ask the policy about every row of a log.
 
         Parameters
         ----------
-        log : DecisionLog or DecisionHistory
+        log : DecisionLog
             The people.
 
         Returns

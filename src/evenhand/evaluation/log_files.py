@@ -55,7 +55,6 @@ from evenhand.evaluation.decision_log import (
     seconds_of,
     write_lines,
 )
-from evenhand.evaluation.history import DecisionHistory
 from evenhand.tables import MISSING, TableColumn, import_pyarrow, number, read_frame, same_value
 from evenhand.tables.column import Cells
 from evenhand.words import FloatArray, Group, GroupArray
@@ -119,64 +118,6 @@ def read_log(
         raise InvalidInput(f"the log {str(where)!r} is no file.")
     reading = LogReading(str(where), dict(columns or {}), features, good, file=file)
     return _format(where, format).read(where, reading)
-
-
-def read_history(
-    path: Path | str,
-    format: str | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    features: Sequence[str] | None = None,
-    good: str | None = None,
-    **file: object,
-) -> DecisionHistory:
-    """Read past decisions without probabilities from a table: CSV, Excel, Parquet or JSON lines.
-
-    Parameters
-    ----------
-    path, format, columns, features, good, **file
-        As in `read_log`; a column of probabilities is not looked at.
-
-    Returns
-    -------
-    DecisionHistory
-        The decisions.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is no such table.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "log.csv"
-    >>> _ = path.write_text("accept,label,x,group\\n1,1,3,a\\n0,,4,b\\n")
-    >>> read_history(path).label.tolist()
-    [1, 0]
-    """
-    where = Path(path)
-    if not where.is_file():
-        raise InvalidInput(f"the log {str(where)!r} is no file.")
-    kind = format or _format_by_suffix(where)
-    if kind not in TABLE_FORMATS:
-        raise InvalidInput(
-            f"{where} is no table; decisions without probabilities are read from "
-            f"{', '.join(TABLE_FORMATS)} files.",
-            hint="rename the file, or name its format.",
-        )
-    named = {} if kind == "csv" else {"format": kind}
-    plain = kind in ("csv", "excel")
-    reading = LogReading(str(where), dict(columns or {}), features, good, plain=plain, file=file)
-    roles, accept, found = reading.decided(read_frame(where, **{**reading.file, **named}).columns)
-    return DecisionHistory.of(
-        reading.feature_rows(found, len(accept)),
-        accept,
-        reading.labels(roles["label"], accept),
-        group=reading.groups(roles) or [None] * len(accept),
-        names=tuple(found),
-        source=str(where),
-    )
 
 
 def write_log(log: DecisionLog, path: Path | str, format: str | None = None) -> None:
