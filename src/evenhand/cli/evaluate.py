@@ -14,10 +14,12 @@ from evenhand.cli.options import (
     PICTURE_FILE,
     FileOptions,
     OutputFile,
+    Unseen,
     file_options,
     json_options,
     price_options,
     rates_option,
+    unseen_option,
 )
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
@@ -25,7 +27,7 @@ from evenhand.errors import InvalidInput
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
-    from evenhand.evaluation import DecisionLog, Evaluation
+    from evenhand.evaluation import Candidate, DecisionLog, Evaluation
     from evenhand.evaluation.evaluate import Estimate
 
 DEMO = "demo"
@@ -85,6 +87,13 @@ STYLES = {
     default=0,
     help="Leave out the first N rows, because the candidate was chosen with their help.",
 )
+@unseen_option
+@click.option(
+    "--drop-missing",
+    is_flag=True,
+    help="Leave out rows that lack a value that POLICY needs; the answer is then about people who "
+    "have all values.",
+)
 @rates_option()
 @click.option("--limit", type=float, default=0.05, help="The limit of the gap.")
 @click.option(
@@ -120,6 +129,8 @@ def command(
     reading: FileOptions,
     groups: tuple[str, ...] | None,
     skip_first: int,
+    unseen: Unseen,
+    drop_missing: bool,
     rates: tuple[str, ...],
     limit: float,
     delta: float,
@@ -166,6 +177,9 @@ def command(
       measure   decisions that were made, by whatever means; outcomes may be missing
       test      a policy of `solve` on new people whose outcomes are all known
 
+    A policy of `solve --out` reads texts, dates and missing values as its file says, and knows the
+    names of the outcome and the group. accept-all and reject-all need no features.
+
     The intervals hold at every row of the log at once, so a log may be looked at while it grows.
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
     used.
@@ -195,16 +209,19 @@ def command(
         "price of a false reject": price_false_reject,
     }
     title = f"What {policy} would have done, by {logs}"
-    log = read_asked_log(logs, kind, columns, features, good, reading).without_first(skip_first)
+    given = (logs, kind, columns, features, good, reading)
     if converted is not None:
+        log = read_asked_log(*given).without_first(skip_first)
         write_log(log, converted)
     result = None
     if policy is not None:
+        candidate = Candidate.read(policy)
+        log = read_asked_log(*given, candidate, unseen, drop_missing).without_first(skip_first)
         opened = gating.open(delta, logs, policy)
         prices = Prices(price_false_accept, price_false_reject)
         evaluation = evaluate(
             log,
-            Candidate.read(policy),
+            candidate,
             rates=as_rates(rates),
             limit=limit,
             delta=opened.delta,
@@ -252,6 +269,9 @@ def read_asked_log(
     features: tuple[str, ...] | None,
     good: str | None,
     reading: FileOptions,
+    candidate: "Candidate | None" = None,
+    unseen: Unseen = "refuse",
+    drop_missing: bool = False,
 ) -> "DecisionLog":
     """The log that the user asks about; `columns` are texts ROLE=COL."""
     from evenhand.evaluation import read_log
@@ -260,7 +280,15 @@ def read_asked_log(
     if logs == DEMO:
         return demo_log()
     return read_log(
-        logs, kind, columns=roles, features=features or None, good=good, **reading.given()
+        logs,
+        kind,
+        columns=roles,
+        features=features or None,
+        good=good,
+        candidate=candidate,
+        unseen=unseen,
+        drop_missing=drop_missing,
+        **reading.given(),
     )
 
 
