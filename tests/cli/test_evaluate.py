@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from evenhand.cli.evaluate import demo_log
-from evenhand.evaluation import DecisionLog, evaluate, read_log
+from evenhand.evaluation import Candidate, DecisionLog, evaluate, read_log
 from evenhand.hypotheses import policy_from_json
 
 OLD = "accept,label,group,x\n1,1,a,0\n0,,b,1\n"
@@ -362,6 +362,14 @@ def test_a_log_that_holds_the_numbers_of_a_policy_is_read_as_before(run, tmp_pat
         assert answer.exit_code == 0, answer.output
         answers.append(json.loads((tmp_path / "e.json").read_text()))
     assert answers[0] == answers[1]
+
+    # Columns that the policy does not look at help to guess outcomes, if they are numbers.
+    more = [[*row, number % 7, "a text"] for number, row in enumerate(rows)]
+    write_rows(tmp_path / "more.csv", [*head, "week", "officer"], more)
+    assert run("evaluate", "more.csv", "--policy", "policy.json").exit_code == 0
+    log = read_log(tmp_path / "more.csv", candidate=Candidate.read(str(tmp_path / "policy.json")))
+    assert log.names == (*document["columns"], "week")
+    assert [note.split(":")[0] for note in log.notes] == ["officer"]
 
 
 def test_a_policy_that_decides_by_group_refuses_groups_it_has_never_seen(run, tmp_path):

@@ -9,7 +9,8 @@ for the ratio p_1 / p_2 the line p_1 = p_2 + d becomes p_1 = r p_2.
    the tables x'.
 2. **A region.** R(x) is the up-hull of {x' : T_{d_0(x)}(x') >= z_alpha}: with (x_1', x_2') it holds
    every table with more events in the first group and fewer in the second. T falls in d, so the
-   regions of two tables are nested, and x lies in its own.
+   regions of two tables are nested, and x lies in its own. Where T is 0/0 (d = 0 without events)
+   it is its limit, which keeps it falling.
 3. **A p-value.** With C(x_2) the interval of Clopper and Pearson for p_2 at level 1 - g
    (Berger and Boos; g = alpha / 50),
 

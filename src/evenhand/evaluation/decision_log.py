@@ -552,10 +552,15 @@ class LogReading:
     def features_of(
         self, frame: Frame, used: set[str]
     ) -> tuple[FloatArray, tuple[str, ...], Frame, list[str]]:
-        """The features as numbers, their names, the rows that have them, and what was done."""
+        """The features as numbers, their names, the rows that have them, and what was done. Columns
+        that the policy does not look at help to guess outcomes, if they are numbers.
+        """
         left = self.feature_columns(frame.columns, used)
         notes: list[str] = []
-        if self.policy is not None and not self.constant and not self.encoded(set(left)):
+        found: dict[str, FloatArray] = {}
+        looked_at: set[str] = set()
+        needed = not self.constant
+        if self.policy is not None and needed and not self.encoded(set(left)):
             # The policy may look at what is the group here, so columns with a role count, too.
             every = self.feature_columns(frame.columns, set())
             columns = {name: frame.columns[column] for name, column in every.items()}
@@ -565,15 +570,20 @@ class LogReading:
                 drop_missing=self.drop_missing,
                 unseen=self.unseen,
             )
-            names = tuple(str(name) for one in self.policy.recipe for name in one.names)
-            return ready.features, names, frame.where(ready.complete), list(map(str, ready.notes))
-        found = {}
+            names = [str(name) for one in self.policy.recipe for name in one.names]
+            found = dict(zip(names, ready.features.T, strict=True))
+            frame = frame.where(ready.complete)
+            notes += map(str, ready.notes)
+            looked_at = {one.name for one in self.policy.recipe} | set(names)
+            needed = False
         unread = []
         for name, column in left.items():
+            if name in looked_at:
+                continue
             try:
                 found[name] = self.numbers(frame.columns[column], name)
             except InvalidInput:
-                if not self.constant:
+                if needed:
                     raise
                 unread.append(name)
         if unread:

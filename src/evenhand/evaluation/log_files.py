@@ -104,8 +104,8 @@ def read_log(
         The value of the label (reward, cost) that is the good outcome.
     candidate : Candidate, optional
         The policy that will be asked about. If it comes from a policy file, columns of texts,
-        dates and missing numbers are read as the file says, and only its columns are features; if
-        it is a constant, no feature is needed.
+        dates and missing numbers are read as the file says; if it is a constant, no feature is
+        needed. Other columns are then features where they are numbers.
     unseen : {"refuse", "ignore"}
         What is done with a category that the candidate has never seen, as in `evenhand test`.
     drop_missing : bool

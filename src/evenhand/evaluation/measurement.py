@@ -18,20 +18,23 @@ known misses; the smallest has the missing outcomes among the misses. The interv
 compares the smallest of one group with the largest of the other.
 
 A file that grows and is looked at again and again needs confidence sequences (`watch=True`), which
-hold at all looks at once: `evenhand.bounds.sequences` for differences, `evenhand.bounds.
-accepted_share` for single groups. Nobody knows beforehand how many groups will turn up, so delta is
-not divided by their number. With R rates and G groupings, which the call fixes, the j-th group to
-turn up gets, of delta / (R G),
+hold at all looks at once: `evenhand.bounds.sequences` has them. Nobody knows beforehand how many
+groups will turn up, so delta is not divided by their number. With R rates and G groupings, which
+the call fixes, the j-th group to turn up gets, of delta / (R G),
 
-    its own rates     6 / (pi^2 j^2)                               sum over j at most 1
-    its comparisons   6 / (pi^2 (j - 1)^2), in j - 1 equal parts   sum over j >= 2 at most 1,
+    for its rate                          6 / (pi j)^2
+    for each pair with a group before it  6 / (pi (j - 1))^2 / (j - 1),    j >= 2
 
-one part for each group before it (or for the reference, which needs no other part). Half of each is
-for either end. A share depends on the order in which groups turned up and never changes, so each
-sequence is one process at one level, and by the union bound each family holds for all groups that
-have come or will, at all looks. Pairs that are named are known beforehand and share equally. Rows
-are only added, each for good: an outcome that came later would change people who were paired
-already.
+and half of that for either end. Since 1 + 1/4 + 1/9 + ... = pi^2 / 6, either line sums to at most 1
+over all groups that have come or will. Levels depend on the order of the groups alone: no later row
+changes them, and given everybody's group they are fixed, while decisions and outcomes are still
+independent. So each interval is one process at one level, wrong at any look with at most that
+probability, and by the union bound each family holds for all groups at all looks. With a reference
+there is one pair for each other group: the k-th of them gets 6 / (pi k)^2. Pairs that are named
+are known beforehand and share equally.
+
+Rows are only added, each for good: differences pair the i-th person of one group with the i-th of
+the other, and an outcome that came later would change who is paired.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
