@@ -48,6 +48,40 @@ def newcombe(x1, n1, x2, n2, alpha):
     )
 
 
+def largest_miss(n1, n2, alpha, line, points=201):
+    """The largest probability, over all pairs of true shares, that the lower end lies above the
+    truth, as a multiple of alpha: every table is asked for its end.
+
+    The truth at which a set of tables {end >= e} misses may come as near to e as it likes, so each
+    end that occurs is tried as the truth, with `points` values of the second share and both ends of
+    the line.
+    """
+    ends = np.array(
+        [
+            [proportions._lower_end(x1, n1, x2, n2, alpha, line) for x2 in range(n2 + 1)]
+            for x1 in range(n1 + 1)
+        ]
+    )
+    worst = 0.0
+    for truth in np.unique(ends[ends > (-1.0 if line == "difference" else 0.0)]):
+        if line == "difference":
+            p2 = np.linspace(max(0.0, -truth), min(1.0, 1.0 - truth), points)
+            p1 = np.clip(p2 + truth, 0.0, 1.0)
+        else:
+            p2 = min(1.0, 1.0 / truth) * np.sin(np.linspace(0.0, math.pi / 2, points)) ** 2
+            p1 = np.clip(p2 * truth, 0.0, 1.0)
+        missing = (ends >= truth - 1e-12).astype(float)
+        first = scipy.stats.binom.pmf(np.arange(n1 + 1), n1, p1[:, None])
+        second = scipy.stats.binom.pmf(np.arange(n2 + 1), n2, p2[:, None])
+        worst = max(worst, float(((first @ missing) * second).sum(axis=1).max()))
+    return worst / alpha
+
+
+LEVELS = (0.00125, 0.005, 0.0125, 0.025, 0.05)
+UNEQUAL = [(1, 5), (1, 10), (2, 20), (3, 15), (3, 25), (4, 8)]
+RANDOM = [tuple(sizes) for sizes in np.random.default_rng(35).integers(1, 31, (12, 2)).tolist()]
+
+
 def misses(interval, n1, n2, shares, value_of):
     """The largest probability, over pairs of true shares, that an end lies beyond the truth."""
     ends = np.array(
@@ -76,6 +110,89 @@ GRID = (0.001, 0.02, 0.1, 0.2, 0.35, 0.5, 0.63, 0.8, 0.9, 0.97, 0.999)
 def test_each_end_of_a_difference_misses_with_probability_at_most_alpha(n1, n2):
     assert misses(difference_interval, n1, n2, GRID, lambda p, q: p - q) <= ALPHA
     assert misses(wald, n1, n2, GRID, lambda p, q: p - q) > 2 * ALPHA
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("line", ["difference", "ratio"])
+@pytest.mark.parametrize(("n1", "n2"), [(1, 5), (10, 1), (4, 8)])
+def test_no_end_misses_more_often_than_alpha_whatever_the_sizes(n1, n2, line):
+    """Equal sizes hide what unequal ones show: the statistic of two groups without events."""
+    for alpha in (0.005, 0.05, 0.5):
+        assert largest_miss(n1, n2, alpha, line) <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["difference", "ratio"])
+@pytest.mark.parametrize(("n1", "n2"), UNEQUAL + [(b, a) for a, b in UNEQUAL] + RANDOM)
+def test_no_end_misses_more_often_than_alpha_at_more_sizes(n1, n2, line):
+    for alpha in LEVELS:
+        assert largest_miss(n1, n2, alpha, line) <= 1.0
+
+
+def largest_miss_of_rare_events(n1, n2, alpha, most_1, most_2):
+    """The same where events are rare: tables with at most so many are asked for their ends; all
+    others, which hardly occur, count as misses.
+    """
+    ends = np.array(
+        [
+            [
+                proportions._lower_end(x1, n1, x2, n2, alpha, "difference")
+                for x2 in range(most_2 + 1)
+            ]
+            for x1 in range(most_1 + 1)
+        ]
+    )
+    first, second = (most / 3 / n for most, n in ((most_1, n1), (most_2, n2)))
+    worst = 0.0
+    for truth in np.unique(ends[(ends > -second) & (ends < first)]):
+        p2 = np.linspace(max(0.0, -truth), min(second, first - truth), 201)
+        mass_1 = scipy.stats.binom.pmf(np.arange(most_1 + 1), n1, p2[:, None] + truth)
+        mass_2 = scipy.stats.binom.pmf(np.arange(most_2 + 1), n2, p2[:, None])
+        covered = ((mass_1 @ (ends < truth - 1e-12)) * mass_2).sum(axis=1)
+        worst = max(worst, float((1.0 - covered).max()))
+    return worst / alpha
+
+
+@pytest.mark.thorough
+def test_no_end_misses_more_often_than_alpha_where_hundreds_have_few_events(monkeypatch):
+    assert largest_miss_of_rare_events(100, 300, ALPHA, 9, 21) <= 1.0
+    monkeypatch.setattr(proportions, "score", infinite_where_undetermined)
+    proportions._lower_end.cache_clear()
+    try:
+        assert largest_miss_of_rare_events(100, 300, ALPHA, 9, 21) > 1.0
+    finally:
+        proportions._lower_end.cache_clear()
+
+
+def infinite_where_undetermined(x1, n1, x2, n2, value, line, _score=score):
+    """The mutant: two groups without events (or misses) reach every level at difference 0."""
+    statistic = _score(x1, n1, x2, n2, value, line)
+    share_1, share_2 = np.asarray(x1) / n1, np.asarray(x2) / n2
+    undetermined = (share_1 == share_2) & np.isin(share_1, (0.0, 1.0)) & (np.asarray(value) == 0.0)
+    return np.where(undetermined, np.inf, statistic)
+
+
+@pytest.mark.thorough
+def test_the_enumeration_sees_a_statistic_that_is_infinite_where_it_is_undetermined(monkeypatch):
+    monkeypatch.setattr(proportions, "score", infinite_where_undetermined)
+    proportions._lower_end.cache_clear()
+    try:
+        assert largest_miss(10, 1, 0.005, "difference") > 1.1
+        assert largest_miss(4, 8, ALPHA, "difference") > 1.05
+    finally:
+        proportions._lower_end.cache_clear()
+
+
+def test_tables_without_events_have_the_end_of_their_limit():
+    """The end is a little below the approximate one, where T = sqrt(n_2 |d| / (1 - |d|)) is z."""
+    for (n1, n2), end in {(4, 8): -0.3975, (5, 40): -0.1243}.items():
+        assert difference_interval(0, n1, 0, n2, ALPHA).lower == pytest.approx(end, abs=2e-3)
+        assert difference_interval(n2, n2, n1, n1, ALPHA).lower == pytest.approx(end, abs=2e-3)
+        z = scipy.stats.norm.isf(ALPHA)
+        limit = -(z**2) / (n2 + z**2)
+        for events in (0, 1):
+            table = (0, n1, 0, n2) if not events else (n2, n2, n1, n1)
+            assert proportions._approximate_end(*table, z, "difference") == pytest.approx(limit)
 
 
 def test_tables_that_tie_belong_together(monkeypatch):
@@ -143,11 +260,12 @@ def test_the_statistic_falls_in_the_value():
             for one in np.meshgrid(np.arange(n1 + 1), np.arange(n2 + 1), indexing="ij")
         )
         for line, values in (
-            ("difference", np.linspace(-0.995, 0.995, 61)),
+            ("difference", np.linspace(-1, 1, 81)),
             ("ratio", np.geomspace(0.01, 100, 61)),
         ):
             t = np.array([score(x1, n1, x2, n2, value, line) for value in values])
-            assert (np.diff(t, axis=0) <= 1e-9).all()
+            assert not np.isnan(t).any()
+            assert (t[1:] <= t[:-1] + 1e-9).all()
 
 
 def test_the_restricted_shares_are_the_most_likely():
@@ -186,6 +304,8 @@ def test_edges():
     assert ratio_interval(0, 5, 2, 5, ALPHA).lower == 0.0
     assert ratio_interval(2, 5, 0, 5, ALPHA).upper == math.inf
     assert ratio_interval(0, 0, 2, 5, ALPHA) == (0.0, math.inf)
+    assert 1 < ratio_interval(2, 10, 0, 20, 0.5).lower < math.inf
+    assert ratio_interval(0, 10, 0, 20, 0.5) == (0.0, math.inf)
     same = difference_interval(30, 90, 30, 90, ALPHA)
     assert same.lower == pytest.approx(-same.upper)
 

@@ -81,8 +81,9 @@ def test_the_time_is_that_at_which_measure_shows_a_gap():
     def shown(pairs):
         accepted = np.concatenate([first[:pairs], second[:pairs]])
         group = ["b"] * pairs + ["a"] * pairs
-        rates = measure(accepted, group, rates="selection", watch=True, delta=DELTA).rates
-        return rates[0].gap_interval[0] > 0
+        known = [("b", "a")]  # nobody else turns up: all of delta is theirs
+        found = measure(accepted, group, rates="selection", pairs=known, watch=True, delta=DELTA)
+        return found.rates[0].gap_interval[0] > 0
 
     assert not shown(time - 1)
     assert shown(time)

@@ -1,10 +1,12 @@
+import csv
 import json
 
 import numpy as np
 import pytest
 
 from evenhand.cli.evaluate import demo_log
-from evenhand.evaluation import read_log
+from evenhand.evaluation import Candidate, DecisionLog, evaluate, read_log
+from evenhand.hypotheses import policy_from_json
 
 OLD = "accept,label,group,x\n1,1,a,0\n0,,b,1\n"
 
@@ -197,3 +199,217 @@ def test_bad_input_is_named_and_nothing_is_written(run, write, tmp_path):
         "row 1 has the acceptance probability 1.5",
     )
     assert not (tmp_path / "over.npz").exists()
+
+
+# policies of raw tables: texts, dates of birth that are missing, names of their own
+
+
+HOMES = ("rent", "own", "with parents", "")
+RAW = ("id", "home", "joined", "income", "sex", "repaid")
+
+
+def raw_people(seed, people):
+    """Rows as a lender has them: texts, dates, and holes in one column of each kind."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(people):
+        strength = rng.normal()
+        home = HOMES[rng.choice(4, p=[0.45, 0.35, 0.15, 0.05])]
+        income = "" if rng.random() < 0.1 else f"{30 + 9 * strength:.1f}"
+        chance = 1 / (1 + np.exp(-(0.2 + 0.9 * strength + 0.9 * (home == "own"))))
+        joined = f"20{rng.integers(10, 24)}-0{rng.integers(1, 10)}-11"
+        sex = "f" if rng.random() < 0.4 else "m"
+        repaid = "yes" if rng.random() < chance else "no"
+        rows.append([f"P{number}", home, joined, income, sex, repaid])
+    return rows
+
+
+def write_rows(path, head, rows):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([head, *rows])
+
+
+def raw_log(seed, people):
+    """Such people, accepted by a coin that leans on their home; the outcomes of the accepted."""
+    rng = np.random.default_rng([seed, 1])
+    rows = []
+    for row in raw_people(seed, people):
+        chance = 0.3 + 0.4 * (row[1] == "own")
+        accept = rng.random() < chance
+        rows.append([*row[:5], row[5] if accept else "", chance, int(accept)])
+    return [*RAW, "acceptance", "accept"], rows
+
+
+def solved(run, tmp_path, *options):
+    write_rows(tmp_path / "train.csv", RAW, raw_people(1, 500))
+    columns = ("--label", "repaid", "--good", "yes", "--group", "sex", "--id", "id", "--encode")
+    made = run("solve", "train.csv", *columns, *options, "--limit", 0.1, "--out", "policy.json")
+    assert made.exit_code == 0, made.output
+    return json.loads((tmp_path / "policy.json").read_text())
+
+
+def encoded_by_hand(document, rows):
+    """The numbers of a policy file, one cell after the other, without its reader."""
+    places = dict(zip(RAW, range(6), strict=True))
+
+    def cell(row, name):
+        column, _, value = name.partition("=")
+        if value:
+            return float((row[places[column]] or "missing") == value)
+        if name.endswith(" missing"):
+            return float(row[places[name.removesuffix(" missing")]] == "")
+        given = row[places[name]]
+        if name == "joined":
+            return (np.datetime64(given) - np.datetime64("1970-01-01")).astype(float)
+        return float(given) if given else document["filled"][name]
+
+    return np.array([[cell(row, name) for name in document["columns"]] for row in rows])
+
+
+def test_a_policy_of_a_raw_table_is_evaluated_as_on_encoded_arrays(run, tmp_path):
+    document = solved(run, tmp_path, "--fill-missing", "all", "--class", "linear")
+    assert {"home=own", "joined", "income", "income missing"} <= set(document["columns"])
+    head, rows = raw_log(2, 1500)
+    write_rows(tmp_path / "log.csv", head, rows)
+    answer = run("evaluate", "log.csv", "--policy", "policy.json", "--json-file", "e.json")
+    assert answer.exit_code == 0, answer.output
+    found = json.loads((tmp_path / "e.json").read_text())
+
+    accept = np.array([row[7] == 1 for row in rows])
+    label = np.array([{"yes": 1, "no": -1, "": 0}[row[5]] for row in rows])
+    chance = np.array([row[6] for row in rows])
+    sex = np.array([row[4] for row in rows])
+    features = encoded_by_hand(document, rows)
+    policy = policy_from_json(document["policy"])
+    log = DecisionLog.of(
+        features, accept, chance, label, group=sex.tolist(), names=document["columns"]
+    )
+    figures = json.loads(json.dumps(evaluate(log, policy).to_json()))
+    for part in ("loss", "rates", "gaps", "course", "support", "people", "accepted"):
+        assert found[part] == figures[part], part
+
+    # And by inverse propensities alone, which know neither a regression nor a bet.
+    pi = policy.acceptance(features)
+    weight = accept / chance
+    wrong = pi * (label == -1) + (1 - pi) * (label == 1)
+    assert found["loss"]["estimate"] == pytest.approx(np.mean(weight * wrong), abs=0.03)
+    bad = weight * (label == -1)
+    rate = {one: np.sum((bad * pi)[sex == one]) / np.sum(bad[sex == one]) for one in "fm"}
+    assert found["gaps"][0]["estimate"] == pytest.approx(rate["m"] - rate["f"], abs=0.04)
+    for one in found["rates"]:
+        assert one["estimate"] == pytest.approx(rate[one["group"]], abs=0.04)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_constant_needs_no_column_of_features(run, tmp_path, kind):
+    head, rows = raw_log(3, 400)
+    tables = {"texts": ["home", "income", *head[4:]], "bare": head[4:]}
+    figures = {}
+    for name, columns in tables.items():
+        cells = [[row[head.index(one)] for one in columns] for row in rows]
+        path = tmp_path / f"{name}.{kind}"
+        if kind == "csv":
+            write_rows(path, columns, cells)
+        else:
+            lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in cells]
+            path.write_text("\n".join(lines))
+        named = ("--column", "label=repaid", "--good", "yes", "--column", "group=sex")
+        answer = run("evaluate", path, "--policy", "accept-all", *named, "--json-file", "e.json")
+        assert answer.exit_code == 0, answer.output
+        figures[name] = json.loads((tmp_path / "e.json").read_text())
+    said = [one for one in figures["texts"]["warnings"] if "not all numbers" in one]
+    assert [one.split(":")[0] for one in said] == ["home, income"]
+    assert figures["texts"]["loss"] == figures["bare"]["loss"]
+    assert figures["texts"]["gaps"] == figures["bare"]["gaps"]
+    weights = [row[7] / row[6] * (row[5] == "no") for row in rows]
+    assert figures["bare"]["loss"]["estimate"] == pytest.approx(np.mean(weights), abs=0.03)
+
+
+def test_what_does_not_fit_a_policy_is_refused_as_test_refuses_it(run, tmp_path):
+    solved(run, tmp_path, "--drop-missing", "--class", "stumps")
+    head, rows = raw_log(4, 300)
+    write_rows(tmp_path / "log.csv", head, rows)
+    ask = ("evaluate", "log.csv", "--policy", "policy.json")
+    refused(run(*ask), "values are missing", "drop")
+    kept = [row for row in rows if row[1] and row[3]]
+    answer = run(*ask, "--drop-missing", "--json-file", "e.json")
+    assert answer.exit_code == 0, answer.output
+    found = json.loads((tmp_path / "e.json").read_text())
+    assert found["people"] == len(kept)
+    assert any(f"{len(rows) - len(kept)} rows with a missing value" in w for w in found["warnings"])
+
+    write_rows(tmp_path / "log.csv", head, [["P", "tent", *kept[0][2:]], *kept])
+    refused(run(*ask), "'tent'", "never seen")
+    assert run(*ask, "--unseen", "ignore").exit_code == 0
+    write_rows(tmp_path / "log.csv", [head[0], "house", *head[2:]], kept)
+    refused(run(*ask), "no column 'home'", "the policy was made with")
+
+
+def test_a_log_that_holds_the_numbers_of_a_policy_is_read_as_before(run, tmp_path):
+    document = solved(run, tmp_path, "--fill-missing", "all", "--class", "stumps")
+    head, rows = raw_log(5, 300)
+    write_rows(tmp_path / "log.csv", head, rows)
+    numbers = encoded_by_hand(document, rows)
+    made = [*document["columns"], *head[4:]]
+    write_rows(
+        tmp_path / "numbers.csv",
+        made,
+        [[*number, *row[4:]] for number, row in zip(numbers.tolist(), rows, strict=True)],
+    )
+    answers = []
+    for log in ("log.csv", "numbers.csv"):
+        answer = run("evaluate", log, "--policy", "policy.json", "--json-file", "e.json")
+        assert answer.exit_code == 0, answer.output
+        answers.append(json.loads((tmp_path / "e.json").read_text()))
+    assert answers[0] == answers[1]
+
+    # Columns that the policy does not look at help to guess outcomes, if they are numbers.
+    more = [[*row, number % 7, "a text"] for number, row in enumerate(rows)]
+    write_rows(tmp_path / "more.csv", [*head, "week", "officer"], more)
+    assert run("evaluate", "more.csv", "--policy", "policy.json").exit_code == 0
+    log = read_log(tmp_path / "more.csv", candidate=Candidate.read(str(tmp_path / "policy.json")))
+    assert log.names == (*document["columns"], "week")
+    assert [note.split(":")[0] for note in log.notes] == ["officer"]
+
+
+def test_a_policy_that_decides_by_group_refuses_groups_it_has_never_seen(run, tmp_path):
+    solved(run, tmp_path, "--fill-missing", "all", "--class", "stumps", "--group-use", "decide")
+    head, rows = raw_log(6, 300)
+    write_rows(tmp_path / "log.csv", head, rows)
+    ask = ("evaluate", "log.csv", "--policy", "policy.json")
+    answer = run(*ask)
+    assert answer.exit_code == 0, answer.output
+    refused(run(*ask, "--column", "group=home"), "never seen", "it knows f, m")
+
+
+def test_without_probabilities_decisions_of_a_policy_are_measured_as_a_range(run, tmp_path):
+    """What is said without an assumption: each outcome that is missing may be good or bad."""
+    solved(run, tmp_path, "--fill-missing", "all", "--class", "stumps")
+    head, rows = raw_log(7, 300)
+    write_rows(tmp_path / "past.csv", head[:6], [row[:6] for row in rows])
+    refused(
+        run("evaluate", "past.csv", "--policy", "policy.json", "--column", "accept=id"),
+        "the decision in row 1",
+    )
+    write_rows(tmp_path / "old.csv", [*head[:6], "accept"], [[*r[:6], r[7]] for r in rows])
+    refused(
+        run("evaluate", "old.csv", "--policy", "policy.json"),
+        "holds no propensities",
+        "evenhand apply",
+        "evenhand measure",
+    )
+    assert run("apply", "policy.json", "past.csv", "--out", "decided.csv").exit_code == 0
+    asked = ("--decision", "decision", "--outcome", "repaid", "--good", "yes", "--group", "sex")
+    answer = run("measure", "decided.csv", *asked, "--rate", "fpr", "--json-file", "m.json")
+    assert answer.exit_code == 0, answer.output
+    found = json.loads((tmp_path / "m.json").read_text())["rates"][0]["groups"]
+    with (tmp_path / "decided.csv").open() as file:
+        decided = list(csv.DictReader(file))
+    for one in found:
+        here = [row for row in decided if row["sex"] == one["group"]]
+        events = sum(row["decision"] == "1" and row["repaid"] == "no" for row in here)
+        misses = sum(row["decision"] == "0" and row["repaid"] == "no" for row in here)
+        perhaps = sum(row["decision"] == "1" and row["repaid"] == "" for row in here)
+        never = sum(row["decision"] == "0" and row["repaid"] == "" for row in here)
+        assert one["least"] == pytest.approx(events / (events + misses + never))
+        assert one["largest"] == pytest.approx((events + perhaps) / (events + perhaps + misses))

@@ -134,3 +134,19 @@ def test_a_decision_that_does_harm_is_named_by_its_rejections(tmp_path):
     assert "accepted: cited = NO; rejected: YES" in answer.output
     assert "80 accepted" in answer.output
     assert "m minus f" in answer.output
+
+
+def test_who_watches_reads_what_holds_at_all_looks(table, tmp_path):
+    """Every interval is that of a sequence, and text and JSON say so in the same words."""
+    out = tmp_path / "measured.json"
+    answer = run(table, *NAMED, "--watch", "--json-file", out)
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(out.read_text())
+    assert found["meaning"] in " ".join(answer.output.split())
+    for words in ("all looks", "groups that turn up later", "rates of single groups", "no row"):
+        assert words in found["meaning"]
+    once = tmp_path / "once.json"
+    assert run(table, *NAMED, "--json-file", once).exit_code == 0
+    looks = found["rates"][0]["groups"], json.loads(once.read_text())["rates"][0]["groups"]
+    for watched, measured in zip(*looks, strict=True):
+        assert watched["lower"] < measured["lower"] < measured["upper"] < watched["upper"]

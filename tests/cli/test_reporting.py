@@ -95,10 +95,6 @@ def test_an_evaluation_writes_its_page(tmp_path):
     answer = run("evaluate", log, "--policy", "accept-all", "--report", page)
     assert answer.exit_code == 0, answer.output
     assert "What accept-all would have done" in page.read_text()
-    options = ("--without-propensities", "--gamma", "1", "--gamma", "2")
-    answer = run("evaluate", log, "--policy", "accept-all", *options, "--report", page)
-    assert answer.exit_code == 0, answer.output
-    assert "Range of each gap by Gamma" in page.read_text()
 
 
 def test_alternatives_write_a_page_with_the_names_of_columns(tmp_path, table):

@@ -2,14 +2,16 @@
 
 import itertools
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import scipy.stats
 
 import evenhand as eh
-from evenhand.bounds.proportions import difference_interval
+from evenhand.bounds.proportions import Interval, difference_interval
 from evenhand.errors import InvalidInput
+from evenhand.evaluation import measurement
 from evenhand.evaluation.measurement import measure, measure_policy
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
@@ -179,6 +181,146 @@ def test_watching_holds_at_every_look():
         control += any(abs(gap) > 1.96 * math.sqrt(2 * 0.21 / n) for gap, n in gaps)
     assert wrong <= 13
     assert control > 13
+
+
+@dataclass
+class Growing:
+    """A table that grows and is looked at again: its groups in order of arrival, each with its
+    rate, and the share of people of each from the person on from whom it turns up.
+    """
+
+    rates: dict[str, float]
+    shares: dict[str, float]
+    turns_up: dict[str, int]
+    people: int
+    looks: int
+    delta: float
+
+    def drawn(self, rng):
+        """Who was accepted, of which group."""
+        names = np.array(list(self.rates))
+        share = np.array([[self.shares[one]] for one in names]) * (
+            np.arange(self.people) >= np.array([[self.turns_up.get(one, 0)] for one in names])
+        )
+        steps = np.cumsum(share / share.sum(axis=0), axis=0)
+        group = names[(rng.random(self.people) > steps).sum(axis=0)]
+        return rng.random(self.people) < np.vectorize(self.rates.get)(group), group
+
+    def misses(self, rng, watch, pairs):
+        """Whether a group's own interval, and whether a comparison, misses at any look."""
+        accepted, group = self.drawn(rng)
+        times = np.unique(np.geomspace(20, self.people, self.looks).astype(int))
+        own = compared = False
+        for n in times:
+            found = measure(
+                accepted[:n],
+                group[:n],
+                rates="selection",
+                watch=watch,
+                delta=self.delta,
+                pairs=None if pairs else [],
+            ).rates[0]
+            for one in found.groups:
+                own |= not one.lower <= self.rates[one.group] <= one.upper
+            for pair in found.pairs:
+                low, high = pair.difference_interval
+                compared |= not low <= self.rates[pair.group] - self.rates[pair.reference] <= high
+        return own, compared
+
+    def runs(self, seed, runs, watch=True, pairs=False):
+        """In how many runs each of the two happens."""
+        rng = np.random.default_rng(seed)
+        return np.sum([self.misses(rng, watch, pairs) for _ in range(runs)], axis=0)
+
+
+GROWING = {
+    "two groups": Growing({"a": 0.3, "b": 0.3}, {"a": 1, "b": 1}, {}, 2000, 20, 0.5),
+    "many looks": Growing({"a": 0.3, "b": 0.3}, {"a": 1, "b": 1}, {}, 3000, 100, 0.05),
+    "a small group": Growing({"a": 0.01, "b": 0.02}, {"a": 97, "b": 3}, {}, 3000, 20, 0.5),
+    "groups that turn up later": Growing(
+        {"a": 0.3, "b": 0.3, "c": 0.5, "d": 0.1, "e": 0.3, "f": 0.3},
+        dict.fromkeys("abcdef", 1),
+        {"c": 100, "d": 300, "e": 600, "f": 1000},
+        2000,
+        20,
+        0.5,
+    ),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["two groups", "groups that turn up later"])
+def test_the_rate_of_a_group_holds_at_every_look(name):
+    """40 growing tables: more misses than `most` have probability below 1e-3. Clopper and Pearson's
+    intervals, which are for one look, are wrong in more of them.
+    """
+    table = replace(GROWING[name], looks=12)
+    most = int(scipy.stats.binom.ppf(0.999, 40, table.delta))
+    assert table.runs(91, 40)[0] <= most
+    assert table.runs(91, 40, watch=False)[0] > most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GROWING)
+def test_rates_and_comparisons_hold_at_every_look(name):
+    """60 tables, as above, with all pairs; of intervals for one look more are wrong."""
+    table = GROWING[name]
+    most = int(scipy.stats.binom.ppf(0.999, 60, table.delta))
+    assert (table.runs(92, 60, pairs=True) <= most).all()
+    assert table.runs(92, 60, watch=False)[0] > most
+
+
+def watched_levels(order, delta=0.05, **asked):
+    """What each group and each pair may miss with, two ends each, by the order of arrival."""
+    seen = {}
+
+    def noted(events, people, alpha):
+        seen.setdefault("rates", []).append(2 * alpha)
+        return Interval(0.0, 1.0)
+
+    def noted_pair(first, second, alpha):
+        seen.setdefault("pairs", []).append(2 * alpha)
+        return Interval(-1.0, 1.0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measurement, "proportion_sequence", noted)
+        patch.setattr(measurement, "difference_sequence", noted_pair)
+        found = measure([True] * len(order), list(order), delta=delta, watch=True, **asked)
+    rate = found.rates[0]
+    groups = {one.group: level for one, level in zip(rate.groups, seen["rates"], strict=True)}
+    pairs = {
+        frozenset((one.group, one.reference)): level
+        for one, level in zip(rate.pairs, seen.get("pairs", []), strict=True)
+    }
+    return groups, pairs
+
+
+def test_no_share_of_delta_changes_when_a_group_turns_up_and_all_shares_stay_within_it():
+    """The levels are asked for at every look of a table in which 120 groups turn up one by one."""
+    order = [f"g{j:03}" for j in np.random.default_rng(5).permutation(120)]
+    for asked in ({}, {"reference": order[0]}):
+        before: tuple[dict, dict] = ({}, {})
+        for people in (1, 2, 3, 10, 40, 120):
+            levels = watched_levels(order[:people], rates="selection", **asked)
+            for was, now in zip(before, levels, strict=True):
+                assert was.items() <= now.items()
+                assert sum(now.values()) <= 0.05
+            before = levels
+        assert sum(before[0].values()) > 0.049
+        assert sum(before[1].values()) > 0.049
+    named = watched_levels(order, rates="selection", pairs=[(order[5], order[7])])[1]
+    assert list(named.values()) == [0.05]
+
+
+def test_rates_that_cannot_be_measured_yet_have_their_share_of_delta():
+    accepted = np.array([True, False] * 20)
+    group = ["a", "b"] * 20
+    unknown = np.full(40, np.nan)
+    known = np.array([1.0, -1.0] * 20)
+    first = measure(accepted, group, unknown, watch=True).rates[0]
+    later = measure(accepted, group, known, watch=True).rates[0]
+    assert first == later
+    assert "at all looks" in measure(accepted, group, watch=True).to_json()["meaning"]
 
 
 def exact_ends(events, people, alpha):

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 import evenhand as eh
-from evenhand.evaluation import Candidate, DecisionHistory, DecisionLog, bound_history, evaluate
+from evenhand.evaluation import Candidate, DecisionLog, evaluate
 from evenhand.evaluation.measurement import measure_policy
 from evenhand.policies import Mixture
 
@@ -66,9 +66,6 @@ def record(kind: str) -> object:
     if kind == "evaluate":
         log = DecisionLog.of(sample.features, taken, chance, label, group=sample.group)
         return evaluate(log, Candidate.read("accept-all"), limit=0.1)
-    if kind == "evaluate, without probabilities":
-        past = DecisionHistory.of(sample.features, taken, label, group=sample.group)
-        return bound_history(past, policy(), limit=0.1, gammas=(1.0, 2.0, np.inf))
     raise KeyError(kind)
 
 
@@ -83,5 +80,4 @@ KINDS = (
     "alternatives",
     "plan",
     "evaluate",
-    "evaluate, without probabilities",
 )

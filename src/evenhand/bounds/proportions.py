@@ -9,7 +9,8 @@ for the ratio p_1 / p_2 the line p_1 = p_2 + d becomes p_1 = r p_2.
    the tables x'.
 2. **A region.** R(x) is the up-hull of {x' : T_{d_0(x)}(x') >= z_alpha}: with (x_1', x_2') it holds
    every table with more events in the first group and fewer in the second. T falls in d, so the
-   regions of two tables are nested, and x lies in its own.
+   regions of two tables are nested, and x lies in its own. Where T is 0/0 (d = 0 without events)
+   it is its limit, which keeps it falling.
 3. **A p-value.** With C(x_2) the interval of Clopper and Pearson for p_2 at level 1 - g
    (Berger and Boos; g = alpha / 50),
 
@@ -66,6 +67,10 @@ valid."""
 
 DIRECT = 40
 """A value of the incomplete beta function costs as much as so many terms of a sum."""
+
+MOST_LOG_RATIO = 300.0
+"""No ratio beyond exp(300) is looked at: its square is still a number. Only at alpha = 1/2 does T
+stay above z for every ratio."""
 
 BLOCK = 2_000_000
 """Entries of one matrix of binomial probabilities."""
@@ -345,7 +350,8 @@ def score(
     Returns
     -------
     array
-        T; infinite where it is 0/0, so that such a table counts as in the region.
+        T; where it is 0/0 the limit 0, so that T falls in the value everywhere. For ratios a table
+        without events has minus infinity.
 
     Examples
     --------
@@ -366,11 +372,12 @@ def score(
     numerator = share_1 - slope * share_2 - shift
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = numerator / np.sqrt(variance)
-    statistic = np.where(np.isnan(statistic), np.inf, statistic)
+    # 0/0: the hypothesis is what the table shows, and leaves nothing to chance. Near it T is as the
+    # root of the distance, so its limit is 0 from both sides.
+    statistic = np.where((numerator == 0) & (variance == 0), 0.0, statistic)
     if line == "ratio":
-        # 0/0 for every ratio where there is no event, and for ratio 1 where all have it: the limit
-        # is 0, and with it T falls.
-        statistic = np.where((numerator == 0) & (variance == 0), 0.0, statistic)
+        # Without any event it is 0/0 for every ratio, and no ratio is too large.
+        statistic = np.where((share_1 == 0) & (share_2 == 0), -np.inf, statistic)
     return np.asarray(statistic)
 
 
@@ -386,10 +393,10 @@ def _approximate_end(x1: int, n1: int, x2: int, n2: int, z: float, line: Line) -
     # T falls, from infinity at the least value on; ratios are searched by their logarithm.
     low, high = -1.0, 1.0
     if line == "ratio":
-        while excess(low) < 0 and low > -600:
-            low *= 2
-        while excess(high) > 0 and high < 600:
-            high *= 2
+        while excess(low) < 0 and low > -MOST_LOG_RATIO:
+            low = max(2 * low, -MOST_LOG_RATIO)
+        while excess(high) > 0 and high < MOST_LOG_RATIO:
+            high = min(2 * high, MOST_LOG_RATIO)
     if excess(low) <= 0:
         root = low
     elif excess(high) >= 0:

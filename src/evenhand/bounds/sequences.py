@@ -1,7 +1,8 @@
-"""A confidence sequence for the difference of two proportions: an interval that holds at every time
-at once, so that a growing table may be looked at as often as one likes.
+"""Confidence sequences for a proportion and for the difference of two: intervals that hold at every
+time at once, so that a growing table may be looked at as often as one likes.
 
-The i-th person of the first group is paired with the i-th of the second. D_i = X_i - Y_i is 1, 0 or
+One proportion is a share of arrivals, for which `accepted_share` has both ends. For a difference,
+the i-th person of the first group is paired with the i-th of the second. D_i = X_i - Y_i is 1, 0 or
 -1, independent, with mean d = p_1 - p_2. For a rate lambda > 0,
 
     W_n(lambda, d) = prod_i (1 + lambda (D_i - d))
@@ -19,12 +20,37 @@ from math import log
 
 import numpy as np
 
+from evenhand.bounds.accepted_share import largest_shares, smallest_shares
 from evenhand.bounds.proportions import Interval
 from evenhand.words import BoolArray, FloatArray, IntArray
 
 RATES = 0.9 * 2.0 ** (-0.5 * np.arange(0, 14))
 """The rates lambda of the bets, from 0.9 to 0.01, equally weighted: an excess d is found with
 the rate d / variance, and between two neighbours at most 3% of its growth is lost."""
+
+
+def proportion_sequence(events: int, people: int, alpha: float) -> Interval:
+    """The confidence sequence of p after k of n people had the event.
+
+    Parameters
+    ----------
+    events, people : int
+        k and n.
+    alpha : float
+        Each end is wrong at any time with probability at most alpha.
+
+    Returns
+    -------
+    Interval
+        (lower, upper); (0, 1) for nobody.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in proportion_sequence(200, 1000, 0.05)]
+    [0.161, 0.243]
+    """
+    counts = np.array([[events], [people], [alpha]], dtype=np.float64)
+    return Interval(float(smallest_shares(*counts)[0]), float(largest_shares(*counts)[0]))
 
 
 def log_wealth(plus: FloatArray, zero: FloatArray, minus: FloatArray, d: FloatArray) -> FloatArray:

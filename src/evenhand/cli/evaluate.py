@@ -14,10 +14,12 @@ from evenhand.cli.options import (
     PICTURE_FILE,
     FileOptions,
     OutputFile,
+    Unseen,
     file_options,
     json_options,
     price_options,
     rates_option,
+    unseen_option,
 )
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
@@ -25,7 +27,7 @@ from evenhand.errors import InvalidInput
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
-    from evenhand.evaluation import DecisionLog, Evaluation, HistoryBounds
+    from evenhand.evaluation import Candidate, DecisionLog, Evaluation
     from evenhand.evaluation.evaluate import Estimate
 
 DEMO = "demo"
@@ -85,27 +87,12 @@ STYLES = {
     default=0,
     help="Leave out the first N rows, because the candidate was chosen with their help.",
 )
+@unseen_option
 @click.option(
-    "--without-propensities",
+    "--drop-missing",
     is_flag=True,
-    help="LOGS has no probabilities: give the range of each gap, whatever the rejected would have "
-    "done.",
-)
-@click.option(
-    "--strata",
-    metavar="A,B",
-    type=COMMA_LIST,
-    help="Without propensities: features with few values, within which accepted and rejected "
-    "people are compared.",
-)
-@click.option(
-    "--gamma",
-    "gammas",
-    metavar="G",
-    type=float,
-    multiple=True,
-    help="Without propensities: how far apart the odds of rejected and accepted people may be, "
-    "from 1 on; inf assumes nothing. Repeat it; a gate judges the largest.  [default: 1 to inf]",
+    help="Leave out rows that lack a value that POLICY needs; the answer is then about people who "
+    "have all values.",
 )
 @rates_option()
 @click.option("--limit", type=float, default=0.05, help="The limit of the gap.")
@@ -142,9 +129,8 @@ def command(
     reading: FileOptions,
     groups: tuple[str, ...] | None,
     skip_first: int,
-    without_propensities: bool,
-    strata: tuple[str, ...] | None,
-    gammas: tuple[float, ...],
+    unseen: Unseen,
+    drop_missing: bool,
     rates: tuple[str, ...],
     limit: float,
     delta: float,
@@ -164,10 +150,6 @@ def command(
     unknown, so the accepted are weighted by their probability. `demo` is a log of 20,000
     synthetic loans.
 
-    A log without probabilities cannot be weighted. --without-propensities gives the range of each
-    gap over all outcomes that rejected people might have had, and how it shrinks if they are
-    assumed to be like the accepted, up to a factor Gamma in the odds.
-
     \b
     Example: how much would accepting all applicants cost?
       evenhand evaluate demo --policy accept-all --price-false-accept 3
@@ -177,11 +159,6 @@ def command(
       evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
       evenhand evaluate decisions.parquet --policy policy.json --rate fpr --limit 0.1 \\
           --figure gap.png
-
-    \b
-    Example: last year's decisions, by people, in a table
-      evenhand evaluate decisions.csv --policy policy.json --without-propensities \\
-          --column group=sex --strata region
 
     \b
     Example: from Vowpal Wabbit's format to Parquet
@@ -199,6 +176,9 @@ def command(
       evaluate  what another policy would have cost, from a log with probabilities
       measure   decisions that were made, by whatever means; outcomes may be missing
       test      a policy of `solve` on new people whose outcomes are all known
+
+    A policy of `solve --out` reads texts, dates and missing values as its file says, and knows the
+    names of the outcome and the group. accept-all and reject-all need no features.
 
     The intervals hold at every row of the log at once, so a log may be looked at while it grows.
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
@@ -223,65 +203,25 @@ def command(
         "columns": columns,
         "rates": rates,
         "groups": groups,
-        "strata": strata,
         "rows left out at the beginning": skip_first or None,
         "limit": limit,
         "price of a false accept": price_false_accept,
         "price of a false reject": price_false_reject,
     }
     title = f"What {policy} would have done, by {logs}"
-    if without_propensities:
-        opened = gating.open(delta, logs, str(policy))
-        bounds = bounds_of_history(
-            logs,
-            policy,
-            kind=kind,
-            columns=columns,
-            features=features,
-            good=good,
-            reading=reading,
-            strata=strata or (),
-            gammas=gammas,
-            rates=rates,
-            limit=limit,
-            delta=opened.delta,
-            prices=Prices(price_false_accept, price_false_reject),
-            groups=groups,
-        )
-        result = opened.judge(bounds, limit)
-        if figure is not None:
-            from evenhand.report import history_figure, save_figure
-
-            save_figure(history_figure(bounds), figure)
-        figures = bounds.to_json()
-        if result is not None:
-            figures["gate"] = result.to_json()
-        if not emit(document, figures):
-            out = console()
-            style = STYLES[bounds.verdict(bounds.gammas[-1])]
-            first, *others = bounds.describe().splitlines()
-            show_lines(out, [first], style=style)
-            show_lines(out, others)
-        write_page(
-            page,
-            bounds,
-            title=title,
-            asked={**asked, "delta": opened.delta},
-            verdict=gate(bounds, limit),
-            quiet=document == "-",
-        )
-        leave(result, quiet=document == "-")
-        return
-    log = read_asked_log(logs, kind, columns, features, good, reading).without_first(skip_first)
+    given = (logs, kind, columns, features, good, reading)
     if converted is not None:
+        log = read_asked_log(*given).without_first(skip_first)
         write_log(log, converted)
     result = None
     if policy is not None:
+        candidate = Candidate.read(policy)
+        log = read_asked_log(*given, candidate, unseen, drop_missing).without_first(skip_first)
         opened = gating.open(delta, logs, policy)
         prices = Prices(price_false_accept, price_false_reject)
         evaluation = evaluate(
             log,
-            Candidate.read(policy),
+            candidate,
             rates=as_rates(rates),
             limit=limit,
             delta=opened.delta,
@@ -329,6 +269,9 @@ def read_asked_log(
     features: tuple[str, ...] | None,
     good: str | None,
     reading: FileOptions,
+    candidate: "Candidate | None" = None,
+    unseen: Unseen = "refuse",
+    drop_missing: bool = False,
 ) -> "DecisionLog":
     """The log that the user asks about; `columns` are texts ROLE=COL."""
     from evenhand.evaluation import read_log
@@ -337,7 +280,15 @@ def read_asked_log(
     if logs == DEMO:
         return demo_log()
     return read_log(
-        logs, kind, columns=roles, features=features or None, good=good, **reading.given()
+        logs,
+        kind,
+        columns=roles,
+        features=features or None,
+        good=good,
+        candidate=candidate,
+        unseen=unseen,
+        drop_missing=drop_missing,
+        **reading.given(),
     )
 
 
@@ -352,68 +303,6 @@ def as_roles(columns: tuple[str, ...]) -> dict[str, str]:
             )
         roles[role.strip()] = column.strip()
     return roles
-
-
-def bounds_of_history(
-    logs: str,
-    policy: str | None,
-    *,
-    kind: str | None,
-    columns: tuple[str, ...],
-    features: tuple[str, ...] | None,
-    good: str | None,
-    reading: FileOptions,
-    strata: tuple[str, ...],
-    gammas: tuple[float, ...],
-    rates: tuple[str, ...],
-    limit: float,
-    delta: float,
-    prices: Prices,
-    groups: tuple[str, ...] | None,
-) -> "HistoryBounds":
-    """Read decisions without probabilities, and bound the candidate's gaps."""
-    from evenhand.evaluation import Candidate, DecisionHistory, bound_history, read_history
-    from evenhand.evaluation.history import GAMMAS
-
-    if policy is None:
-        raise InvalidInput(
-            "--without-propensities needs a candidate.",
-            hint="--policy policy.json, or accept-all to begin with.",
-            argument="policy",
-        )
-    if logs == DEMO:
-        log = demo_log()
-        history = DecisionHistory.of(
-            log.features, log.accept, log.label, group=log.group, names=log.names, source=DEMO
-        )
-    else:
-        history = read_history(
-            logs,
-            kind,
-            columns=as_roles(columns),
-            features=features or None,
-            good=good,
-            **reading.given(),
-        )
-    strange = [name for name in strata if name not in history.names]
-    if strange:
-        raise InvalidInput(
-            f"{history.source} has no feature {strange[0]!r} for strata; its features are "
-            f"{', '.join(history.names)}.",
-            argument="strata",
-        )
-    places = [history.names.index(name) for name in strata]
-    return bound_history(
-        history,
-        Candidate.read(policy),
-        rates=tuple(dict.fromkeys(rates)),
-        limit=limit,
-        delta=delta,
-        gammas=gammas or GAMMAS,
-        strata=[tuple(row) for row in history.features[:, places].tolist()] if places else None,
-        prices=prices,
-        groups=groups or None,
-    )
 
 
 def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":

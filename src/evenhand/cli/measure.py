@@ -118,8 +118,8 @@ if TYPE_CHECKING:
 @click.option(
     "--watch",
     is_flag=True,
-    help="The file grows and you look at it again and again: the intervals of differences hold at "
-    "all looks at once (rows in order of arrival).",
+    help="The file grows and you look at it again and again: all intervals hold at all looks at "
+    "once, for groups that turn up later, too (rows in order of arrival; none changes).",
 )
 @click.option(
     "--limit", type=float, help="Largest difference that is allowed; --gate makes it the exit code."

@@ -5,11 +5,9 @@ other tools read and write.
 from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.evaluate import Candidate, Evaluation, evaluate
 from evenhand.evaluation.gates import GateLedger, GateResult, gate
-from evenhand.evaluation.history import DecisionHistory, HistoryBounds, bound_history
 from evenhand.evaluation.impact_table import ImpactRow, ImpactTable, impact
 from evenhand.evaluation.log_files import (
     from_obp,
-    read_history,
     read_log,
     to_obp,
     write_log,
@@ -27,27 +25,23 @@ from evenhand.evaluation.policy_files import PolicyFile
 
 __all__ = [
     "Candidate",
-    "DecisionHistory",
     "DecisionLog",
     "Evaluation",
     "GateLedger",
     "GateResult",
     "GroupMeasure",
-    "HistoryBounds",
     "ImpactRow",
     "ImpactTable",
     "Measurement",
     "PairMeasure",
     "PolicyFile",
     "RateMeasure",
-    "bound_history",
     "evaluate",
     "from_obp",
     "gate",
     "impact",
     "measure",
     "measure_policy",
-    "read_history",
     "read_log",
     "to_obp",
     "write_log",

@@ -9,20 +9,23 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.contracts import Json, Params
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, MissingColumn, NotFinite
+from evenhand.evaluation.policy_files import PolicyFile
 from evenhand.tables import (
+    MISSING_VALUE,
     Frame,
     TableColumn,
     group_texts,
     listed,
     matching_values,
     number,
+    prepare,
     same_value,
 )
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
@@ -46,25 +49,10 @@ def no_propensities(source: str) -> InvalidInput:
         "accepted, so nothing can be certified from it. Whoever decided may have seen what the log "
         "does not hold; then the accepted differ from the rejected in ways that bear on the "
         "outcome, and no weighting can repair that.",
-        hint=f"{WAY_OUT} Worst-case ranges need no probabilities: evaluate "
-        "--without-propensities, or bound_history.",
+        hint=f"{WAY_OUT} Ranges over all outcomes that the rejected might have had need no "
+        "probabilities: `evenhand apply` a policy to these people, and `evenhand measure` its "
+        "decisions.",
     )
-
-
-class LoggedPeople(Protocol):
-    """People of a log, as far as a policy looks at them."""
-
-    @property
-    def features(self) -> FloatArray: ...
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    @property
-    def group(self) -> GroupArray: ...
-
-    @property
-    def source(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -478,6 +466,10 @@ class LogReading:
     columns: role -> name of the column where it differs; features: those to keep; good: the good
     value of the label; plain: whether cells are plain text, in which NA means that a group is
     missing (other formats can say so themselves); file: the options of `read_frame`.
+
+    policy: the policy that will be asked about, if it says how it reads a table: its columns become
+    the features, and its names of outcome and group are known. unseen, drop_missing: as in
+    `prepare`. constant: whether it looks at no feature; then what is no number is left out.
     """
 
     source: str
@@ -486,6 +478,10 @@ class LogReading:
     good: str | None = None
     plain: bool = False
     file: Params = field(default_factory=dict)
+    policy: PolicyFile | None = None
+    constant: bool = False
+    unseen: Literal["refuse", "ignore"] = "refuse"
+    drop_missing: bool = False
 
     def __post_init__(self) -> None:
         strange = [role for role in self.columns if role not in ROLES]
@@ -494,27 +490,29 @@ class LogReading:
                 f"{strange[0]!r} is no role of a column; the roles are {', '.join(ROLES)}."
             )
 
-    def log(self, columns: Mapping[str, TableColumn]) -> DecisionLog:
+    def log(self, frame: Frame) -> DecisionLog:
         """The log that the columns hold."""
-        roles, accept, features = self.decided(columns)
-        return DecisionLog.of(
-            features=self.feature_rows(features, len(accept)),
+        named = self.named(frame.columns)
+        features, names, frame, notes = self.features_of(frame, set(named.values()))
+        roles = {role: frame.columns[name] for role, name in named.items()}
+        accept = self.decisions(roles["accept"])
+        log = DecisionLog.of(
+            features=features,
             accept=accept,
             acceptance=self.acceptance(roles, accept),
-            label=self.labels(roles["label"], accept),
-            group=self.groups(roles),
-            names=tuple(features),
+            label=self.labels(roles["label"], accept, named["label"]),
+            group=self.groups(roles, named.get("group")),
+            names=names,
             count=self.numbers(roles["count"], "count") if "count" in roles else 1.0,
             id=self.cells(roles.get("id")),
             round=self.numbers(roles["round"], "round", gaps=True) if "round" in roles else None,
             time=self.times(roles["time"]) if "time" in roles else None,
             source=self.source,
         )
+        return replace(log, notes=(*log.notes, *notes))
 
-    def decided(
-        self, columns: Mapping[str, TableColumn]
-    ) -> tuple[dict[str, TableColumn], BoolArray, dict[str, FloatArray]]:
-        """The columns by role, the decisions, and the features by name."""
+    def named(self, columns: Mapping[str, TableColumn]) -> dict[str, str]:
+        """The column of each role that there is one for."""
         # role -> column: as given, else the column of that name; the service writes `seq` for `id`
         named = {role: self.columns.get(role, role) for role in ROLES}
         for role, name in self.columns.items():
@@ -535,7 +533,12 @@ class LogReading:
             for role, name in (("round", "seq"), ("time", "at")):
                 if named[role] not in columns:
                     named[role] = name
-        roles = {role: columns[name] for role, name in named.items() if name in columns}
+        if self.policy is not None:
+            own = {"label": self.policy.label, "group": self.policy.group}
+            for role, known in own.items():
+                if named[role] not in columns and known is not None and known in columns:
+                    named[role] = known
+        roles = {role: name for role, name in named.items() if name in columns}
         missing = [role for role in ("accept", "label") if role not in roles]
         if missing:
             raise MissingColumn(
@@ -544,13 +547,59 @@ class LogReading:
                 hint=f"name the column of the role {missing[0]!r} (roles: {', '.join(ROLES)}).",
                 argument="column",
             )
-        used = {name for name in named.values() if name in columns}
-        accept = self.decisions(roles["accept"])
-        return roles, accept, self.feature_columns(columns, used)
+        return roles
 
-    def feature_rows(self, features: Mapping[str, FloatArray], rows: int) -> FloatArray:
-        """The features as one array."""
-        return np.column_stack(list(features.values())) if features else np.zeros((rows, 0))
+    def features_of(
+        self, frame: Frame, used: set[str]
+    ) -> tuple[FloatArray, tuple[str, ...], Frame, list[str]]:
+        """The features as numbers, their names, the rows that have them, and what was done. Columns
+        that the policy does not look at help to guess outcomes, if they are numbers.
+        """
+        left = self.feature_columns(frame.columns, used)
+        notes: list[str] = []
+        found: dict[str, FloatArray] = {}
+        looked_at: set[str] = set()
+        needed = not self.constant
+        if self.policy is not None and needed and not self.encoded(set(left)):
+            # The policy may look at what is the group here, so columns with a role count, too.
+            every = self.feature_columns(frame.columns, set())
+            columns = {name: frame.columns[column] for name, column in every.items()}
+            ready = prepare(
+                replace(frame, columns=columns),
+                self.policy.recipe,
+                drop_missing=self.drop_missing,
+                unseen=self.unseen,
+            )
+            names = [str(name) for one in self.policy.recipe for name in one.names]
+            found = dict(zip(names, ready.features.T, strict=True))
+            frame = frame.where(ready.complete)
+            notes += map(str, ready.notes)
+            looked_at = {one.name for one in self.policy.recipe} | set(names)
+            needed = False
+        unread = []
+        for name, column in left.items():
+            if name in looked_at:
+                continue
+            try:
+                found[name] = self.numbers(frame.columns[column], name)
+            except InvalidInput:
+                if needed:
+                    raise
+                unread.append(name)
+        if unread:
+            notes.append(
+                f"{listed(unread)}: not all numbers, so these columns do not help to guess "
+                "outcomes; intervals are valid without, and wider"
+            )
+        rows = np.column_stack(list(found.values())) if found else np.zeros((len(frame), 0))
+        return rows, tuple(found), frame, notes
+
+    def encoded(self, names: set[str]) -> bool:
+        """Whether the features are those that the policy's recipe makes, not those it reads."""
+        assert self.policy is not None
+        recipe = self.policy.recipe
+        made = {str(name) for one in recipe for name in one.names}
+        return made <= names and not {one.name for one in recipe} <= names
 
     def cells(self, column: TableColumn | None) -> Iterable[object] | None:
         """What stands in a column, if there is one."""
@@ -558,11 +607,34 @@ class LogReading:
             return None
         return column.texts if self.plain else column.cells
 
-    def groups(self, roles: Mapping[str, TableColumn]) -> Iterable[object] | None:
-        """The group of each row; in plain text, names that differ in case alone are one."""
-        if "group" in roles and self.plain:
-            return group_texts(Frame(self.source, {"group": roles["group"]}, ()), "group", [])
-        return self.cells(roles.get("group"))
+    def groups(
+        self, roles: Mapping[str, TableColumn], column: str | None
+    ) -> Iterable[object] | None:
+        """The group of each row; in plain text, names that differ in case alone are one. Groups are
+        spelled as the policy does, and those whom it knows as the group of nobody else are one.
+        """
+        if "group" not in roles:
+            return None
+        if not self.plain and self.policy is None:
+            return self.cells(roles["group"])
+        texts = group_texts(Frame(self.source, {"group": roles["group"]}, ()), "group", [])
+        if self.policy is None:
+            return texts
+        # A group that was named by hand may be another grouping than the policy's own.
+        own = column == self.policy.group or "group" not in self.columns
+        nobody = MISSING_VALUE if own and MISSING_VALUE in self.policy.groups else ""
+        spelled = self.policy.spelled(nobody if text is None else text for text in texts)
+        strange = sorted(set(spelled) - {*self.policy.groups, ""})
+        if self.policy.uses_group and self.policy.groups and strange and self.unseen == "refuse":
+            raise InvalidInput(
+                f"{self.source}: the group, which the policy looks at, holds "
+                f"{listed(map(repr, strange))}, which the policy has never seen; it knows "
+                f"{listed(self.policy.groups, 10)}.",
+                hint='name the column of the policy\'s group; or with unseen="ignore" these people '
+                "are treated as a group without a rule of its own.",
+                argument="unseen",
+            )
+        return spelled
 
     def times(self, column: TableColumn) -> FloatArray:
         """Times as numbers: as they are, or the seconds since 1970 of dates and times in ISO 8601
@@ -595,9 +667,8 @@ class LogReading:
                 )
         return np.array([text in YES for text in texts], dtype=bool)
 
-    def feature_columns(
-        self, columns: Mapping[str, TableColumn], used: set[str]
-    ) -> dict[str, FloatArray]:
+    def feature_columns(self, columns: Mapping[str, TableColumn], used: set[str]) -> dict[str, str]:
+        """The columns of the features, by their names."""
         marked = {n.removeprefix(FEATURE): n for n in columns if n.startswith(FEATURE)}
         left = marked or {name: name for name in columns if name not in used}
         if self.features is not None:
@@ -607,11 +678,7 @@ class LogReading:
                     f"{self.source} has no feature {lost[0]!r}; it has: {', '.join(left)}."
                 )
             left = {name: left[name] for name in self.features}
-        return {
-            name: self.numbers(columns[column], name)
-            for name, column in left.items()
-            if column not in used
-        }
+        return {name: column for name, column in left.items() if column not in used}
 
     def numbers(self, column: TableColumn, name: str, gaps: bool = False) -> FloatArray:
         """A column as numbers; missing values are NaN if there may be `gaps`, else refused."""
@@ -665,9 +732,9 @@ class LogReading:
             )
         return exact
 
-    def labels(self, column: TableColumn, accepted: BoolArray) -> FloatArray:
+    def labels(self, column: TableColumn, accepted: BoolArray, name: str) -> FloatArray:
         """+1, -1, or 0 where a value is missing. The accepted say how labels are written: 1 and -1,
-        1 and 0, or `good` and others.
+        1 and 0, or `good` and others; the policy knows the good value of its own outcome.
         """
         plain = column.notation is not None and column.notation.kind == "number"
         read = column.numbers if plain else None
@@ -678,6 +745,9 @@ class LogReading:
             seen = {column.texts[row] for row in np.flatnonzero(accepted).tolist()}
             distinct = {text for text in seen if text is not None}
         good = self.good
+        if good is None and self.policy is not None and name == self.policy.label:
+            own = self.policy.good or ""
+            good = own if any(text.casefold() == own.casefold() for text in distinct) else None
         if good is None:
             numbers = {number(text) for text in distinct}
             if not (numbers <= {1.0, -1.0} or numbers <= {1.0, 0.0}):

@@ -26,9 +26,9 @@ from evenhand.contracts import Json, Policy
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
-from evenhand.evaluation.decision_log import DecisionLog, LoggedPeople
+from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.log_betting import LoggedGaps, LossBound, LossRows, cohort_of
-from evenhand.evaluation.policy_files import HINT, read_document
+from evenhand.evaluation.policy_files import HINT, PolicyFile, read_document
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.certificate import TOLERANCE
 from evenhand.fairness.delta_ledger import DeltaLedger
@@ -466,6 +466,8 @@ class Candidate:
         The features it expects, by name; by default all features of the log in their order.
     name : str
         What it is called.
+    file : PolicyFile, optional
+        Where it is from, if that says how it reads a table.
 
     Examples
     --------
@@ -476,6 +478,7 @@ class Candidate:
     policy: Policy
     columns: tuple[str, ...] | None = None
     name: str = "the candidate"
+    file: PolicyFile | None = None
 
     @classmethod
     def read(cls, where: str) -> "Candidate":
@@ -506,9 +509,18 @@ class Candidate:
                 hint=HINT,
             )
         document = read_document(path)
-        columns = document.get("columns") if "policy" in document else None
-        policy = policy_from_json(document.get("policy", document))
-        return cls(policy, None if columns is None else tuple(columns), path.name)
+        if "policy" not in document:
+            return cls(policy_from_json(document), None, path.name)
+        columns = tuple(document["columns"]) if "columns" in document else None
+        if columns is not None and "schema" in document:
+            file = PolicyFile.read(path)
+            return cls(file.policy, columns, path.name, file)
+        return cls(policy_from_json(document["policy"]), columns, path.name)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it decides alike about all, and so needs no feature."""
+        return self.spread[1] == 0.0
 
     @property
     def spread(self) -> tuple[float, float]:
@@ -525,12 +537,12 @@ class Candidate:
         rules = [h for h, w in parts if h not in (ACCEPT_ALL, REJECT_ALL) and w > 0]
         return (base, max(1.0 - base - never, 0.0)) if rules else (base, 0.0)
 
-    def acceptance(self, log: LoggedPeople) -> FloatArray:
+    def acceptance(self, log: DecisionLog) -> FloatArray:
         """Ask the policy about every row of a log.
 
         Parameters
         ----------
-        log : DecisionLog or DecisionHistory
+        log : DecisionLog
             The people.
 
         Returns
@@ -546,14 +558,14 @@ class Candidate:
             If it decides by the group, and the log lacks it for somebody.
         """
         features = log.features
-        if self.columns is not None and self.columns != log.names:
+        if self.columns is not None and self.columns != log.names and not self.is_constant:
             absent = [name for name in self.columns if name not in log.names]
             if absent:
                 raise MissingColumn(
                     f"{self.name} decides by {', '.join(map(repr, absent))}, which {log.source} "
                     f"does not hold; its features are: {', '.join(log.names)}.",
-                    hint="log what the policy looks at, under the same names "
-                    "(one 0/1 column per value of an encoded column).",
+                    hint="log what the policy looks at, under the same names; of a file with "
+                    "texts, read_log(path, candidate=...) makes the numbers that it sees.",
                 )
             places = [log.names.index(name) for name in self.columns]
             features = np.ascontiguousarray(features[:, places])

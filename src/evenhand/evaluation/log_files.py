@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import numpy as np
@@ -55,8 +55,16 @@ from evenhand.evaluation.decision_log import (
     seconds_of,
     write_lines,
 )
-from evenhand.evaluation.history import DecisionHistory
-from evenhand.tables import MISSING, TableColumn, import_pyarrow, number, read_frame, same_value
+from evenhand.evaluation.evaluate import Candidate
+from evenhand.tables import (
+    MISSING,
+    Frame,
+    TableColumn,
+    import_pyarrow,
+    number,
+    read_frame,
+    same_value,
+)
 from evenhand.tables.column import Cells
 from evenhand.words import FloatArray, Group, GroupArray
 
@@ -74,6 +82,9 @@ def read_log(
     columns: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
     good: str | None = None,
+    candidate: Candidate | None = None,
+    unseen: Literal["refuse", "ignore"] = "refuse",
+    drop_missing: bool = False,
     **file: object,
 ) -> DecisionLog:
     """Read a log of decisions from a file.
@@ -91,6 +102,15 @@ def read_log(
         The features to keep; by default all.
     good : str, optional
         The value of the label (reward, cost) that is the good outcome.
+    candidate : Candidate, optional
+        The policy that will be asked about. If it comes from a policy file, columns of texts,
+        dates and missing numbers are read as the file says; if it is a constant, no feature is
+        needed. Other columns are then features where they are numbers.
+    unseen : {"refuse", "ignore"}
+        What is done with a category that the candidate has never seen, as in `evenhand test`.
+    drop_missing : bool
+        Whether rows are left out in which a value is missing that the candidate needs; what is
+        said then holds for people who have all values.
     **file
         How a CSV or Excel file is written: `delimiter`, `missing`, `encoding` and the other fields
         of `FileReading`.
@@ -117,66 +137,19 @@ def read_log(
     where = Path(path)
     if not where.is_file():
         raise InvalidInput(f"the log {str(where)!r} is no file.")
-    reading = LogReading(str(where), dict(columns or {}), features, good, file=file)
-    return _format(where, format).read(where, reading)
-
-
-def read_history(
-    path: Path | str,
-    format: str | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    features: Sequence[str] | None = None,
-    good: str | None = None,
-    **file: object,
-) -> DecisionHistory:
-    """Read past decisions without probabilities from a table: CSV, Excel, Parquet or JSON lines.
-
-    Parameters
-    ----------
-    path, format, columns, features, good, **file
-        As in `read_log`; a column of probabilities is not looked at.
-
-    Returns
-    -------
-    DecisionHistory
-        The decisions.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is no such table.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "log.csv"
-    >>> _ = path.write_text("accept,label,x,group\\n1,1,3,a\\n0,,4,b\\n")
-    >>> read_history(path).label.tolist()
-    [1, 0]
-    """
-    where = Path(path)
-    if not where.is_file():
-        raise InvalidInput(f"the log {str(where)!r} is no file.")
-    kind = format or _format_by_suffix(where)
-    if kind not in TABLE_FORMATS:
-        raise InvalidInput(
-            f"{where} is no table; decisions without probabilities are read from "
-            f"{', '.join(TABLE_FORMATS)} files.",
-            hint="rename the file, or name its format.",
-        )
-    named = {} if kind == "csv" else {"format": kind}
-    plain = kind in ("csv", "excel")
-    reading = LogReading(str(where), dict(columns or {}), features, good, plain=plain, file=file)
-    roles, accept, found = reading.decided(read_frame(where, **{**reading.file, **named}).columns)
-    return DecisionHistory.of(
-        reading.feature_rows(found, len(accept)),
-        accept,
-        reading.labels(roles["label"], accept),
-        group=reading.groups(roles) or [None] * len(accept),
-        names=tuple(found),
-        source=str(where),
+    policy = None if candidate is None else candidate.file
+    reading = LogReading(
+        str(where),
+        dict(columns or {}),
+        features,
+        good,
+        file=file if policy is None else {**policy.reading, **file},
+        policy=policy,
+        constant=candidate is not None and candidate.is_constant,
+        unseen=unseen,
+        drop_missing=drop_missing,
     )
+    return _format(where, format).read(where, reading)
 
 
 def write_log(log: DecisionLog, path: Path | str, format: str | None = None) -> None:
@@ -235,7 +208,7 @@ def read_rows(path: Path, reading: LogReading, format: str | None = None) -> Dec
     """Read a log of evenhand's own columns; a format that is not named is CSV."""
     named = {} if format is None else {"format": format}
     plain = replace(reading, plain=format in (None, "excel"))
-    return plain.log(read_frame(path, **{**reading.file, **named}).columns)
+    return plain.log(read_frame(path, **{**reading.file, **named}))
 
 
 def cannot_write(_: DecisionLog, path: Path) -> None:
@@ -257,6 +230,12 @@ def columns_of(log: DecisionLog) -> dict[str, list[object]]:
         **({} if (log.count == 1).all() else {"count": log.count.tolist()}),
         **{FEATURE + name: log.features[:, j].tolist() for j, name in enumerate(log.names)},
     }
+
+
+def frame_of(columns: Mapping[str, Cells], source: str) -> Frame:
+    """Columns that were read from something else than a table."""
+    made = {name: TableColumn(cells) for name, cells in columns.items()}
+    return Frame(source, made, range(1, len(made["accept"].cells) + 1))
 
 
 def _known(column: FloatArray) -> list[object]:
@@ -431,7 +410,7 @@ def from_obp(feedback: Params, reading: LogReading | None = None) -> DecisionLog
         **{key: np.asarray(given[key]).tolist() for key in ("group", "id", *ORDER) if key in given},
         **{f"{FEATURE}{name}": context[:, j] for j, name in enumerate(names)},
     }
-    return reading.log({name: TableColumn(cells) for name, cells in columns.items()})
+    return reading.log(frame_of(columns, reading.source))
 
 
 def write_npz(log: DecisionLog, path: Path) -> None:
@@ -532,7 +511,7 @@ def _log(lines: list[Logged], reading: LogReading) -> DecisionLog:
         **{FEATURE + name: np.array([row.get(name, 0.0) for row in rows]) for name in names},
     }
     plain = replace(reading, columns={}, good=None)
-    return plain.log({name: TableColumn(cells) for name, cells in columns.items()})
+    return plain.log(frame_of(columns, reading.source))
 
 
 def _rows(log: DecisionLog) -> Iterator[Row]:

@@ -17,14 +17,30 @@ largest is P(S1 | S1 or S2) with S1 the events and the missing outcomes that may
 known misses; the smallest has the missing outcomes among the misses. The interval of a difference
 compares the smallest of one group with the largest of the other.
 
-A file that grows and is looked at again and again needs a confidence sequence instead
-(`watch=True`, `evenhand.bounds.sequences`): its intervals hold at all looks at once.
+A file that grows and is looked at again and again needs confidence sequences (`watch=True`), which
+hold at all looks at once: `evenhand.bounds.sequences` has them. Nobody knows beforehand how many
+groups will turn up, so delta is not divided by their number. With R rates and G groupings, which
+the call fixes, the j-th group to turn up gets, of delta / (R G),
+
+    for its rate                          6 / (pi j)^2
+    for each pair with a group before it  6 / (pi (j - 1))^2 / (j - 1),    j >= 2
+
+and half of that for either end. Since 1 + 1/4 + 1/9 + ... = pi^2 / 6, either line sums to at most 1
+over all groups that have come or will. Levels depend on the order of the groups alone: no later row
+changes them, and given everybody's group they are fixed, while decisions and outcomes are still
+independent. So each interval is one process at one level, wrong at any look with at most that
+probability, and by the union bound each family holds for all groups at all looks. With a reference
+there is one pair for each other group: the k-th of them gets 6 / (pi k)^2. Pairs that are named
+are known beforehand and share equally.
+
+Rows are only added, each for good: differences pair the i-th person of one group with the i-th of
+the other, and an outcome that came later would change who is paired.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import inf, isnan, nan
+from math import inf, isnan, nan, pi
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -35,7 +51,7 @@ from evenhand.bounds.proportions import (
     proportion_interval,
     ratio_interval,
 )
-from evenhand.bounds.sequences import difference_sequence
+from evenhand.bounds.sequences import difference_sequence, proportion_sequence
 from evenhand.contracts import Json, Policy, Rate
 from evenhand.errors import InvalidInput
 from evenhand.fairness.findings import Finding, judge
@@ -222,7 +238,7 @@ class Measurement(Shown, Brief):
     set_aside : tuple of str
         Groups that are shown and not compared, because they have too few people.
     watch : bool
-        Whether the intervals are those of a confidence sequence, which hold at all looks at once.
+        Whether the intervals are those of confidence sequences, which hold at all looks at once.
     cost : float or None
         The cost per person of a policy; the error rate where both prices are 1.
     cost_interval : tuple of float or None
@@ -369,11 +385,14 @@ class Measurement(Shown, Brief):
     @property
     def meaning(self) -> str:
         """What the intervals mean, in one sentence."""
-        looks = ", at all looks at the growing table," if self.watch else ""
+        looks = added = ""
+        if self.watch:
+            looks = ", at all looks at the growing table and for groups that turn up later,"
+            added = " Rows are only added, and no row changes once it was looked at."
         return (
             f"All comparisons hold at once with probability {1 - self.delta:g}{looks} for the "
             "population that these people were drawn from independently; so do all rates of "
-            "single groups, as a statement of their own."
+            f"single groups, as a statement of their own.{added}"
         )
 
     def to_json(self) -> Json:
@@ -382,9 +401,10 @@ class Measurement(Shown, Brief):
         Returns
         -------
         dict
-            The fields, and the largest gap and smallest ratio of each rate.
+            The fields, what the intervals mean, and the largest gap and smallest ratio of each
+            rate.
         """
-        document = plain_fields(self)
+        document = plain_fields(self) | {"meaning": self.meaning}
         for written, rate in zip(document["rates"], self.rates, strict=True):
             written |= {
                 "gap": rate.gap,
@@ -505,17 +525,13 @@ class _Cell:
             return nan, nan
         return (k / n if n else 1.0), (more / among if among else 0.0)
 
-    def measured(self, alpha: float) -> GroupMeasure:
+    def measured(self, alpha: float, watch: bool) -> GroupMeasure:
         """The rate, each end of its interval wrong with probability at most alpha."""
-        return GroupMeasure(
-            self.group,
-            self.events,
-            self.people,
-            self.unknown,
-            *self.range,
-            proportion_interval(*self.least, alpha).lower,
-            proportion_interval(*self.largest, alpha).upper,
-        )
+        of = proportion_sequence if watch else proportion_interval
+        least = of(*self.least, alpha)
+        largest = least if self.largest == self.least else of(*self.largest, alpha)
+        counted = (self.group, self.events, self.people, self.unknown)
+        return GroupMeasure(*counted, *self.range, least.lower, largest.upper)
 
     def against(self, other: "_Cell", alpha: float, compare: Compare, watch: bool) -> PairMeasure:
         """This group compared with another."""
@@ -547,6 +563,60 @@ class _Cell:
             low / other_low if known and other_low > 0 else None,
             ratios,
         )
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The probability with which the interval of each group's rate, and that of each comparison,
+    may be wrong: for one rate in one grouping.
+    """
+
+    rates: Mapping[Group, float]
+    pairs: Mapping[tuple[Group, Group], float]
+
+    @classmethod
+    def equal(
+        cls,
+        groups: Iterable[Group],
+        compared: Iterable[tuple[Group, Group]],
+        rate: float,
+        pair: float,
+    ) -> "_Levels":
+        """The same for all."""
+        return cls(dict.fromkeys(groups, rate), dict.fromkeys(compared, pair))
+
+    @classmethod
+    def watched(
+        cls,
+        belongs: np.ndarray,
+        compared: Iterable[tuple[Group, Group]],
+        reference: Group,
+        named: Sequence[tuple[Group, Group]] | None,
+        part: float,
+    ) -> "_Levels":
+        """By the order in which the groups turned up, which no later row changes; both sums are at
+        most `part`, however many groups will come.
+        """
+        arrived = list(dict.fromkeys(belongs.tolist()))
+        place = {one: number for number, one in enumerate(arrived, 1)}
+        others = [one for one in arrived if one != reference]
+        rank = {one: number for number, one in enumerate(others, 1)}
+        pairs = {}
+        for first, second in compared:
+            if named is not None:
+                share = 1 / len(named)
+            elif reference is not None:
+                share = _share(rank[first])
+            else:
+                before = max(place[first], place[second]) - 1
+                share = _share(before) / before
+            pairs[first, second] = part * share
+        return cls({one: part * _share(number) for one, number in place.items()}, pairs)
+
+
+def _share(number: int) -> float:
+    """The share of the first, second, ... of those to come; all of them sum to 1."""
+    return 6 / (pi * number) ** 2
 
 
 def measure(
@@ -588,8 +658,9 @@ def measure(
     crossings : bool
         With several groupings, whether all of them are crossed, too (women of race b, ...).
     watch : bool
-        Whether the table grows and is looked at again and again: the intervals of differences then
-        hold at all looks at once, in the order of the rows.
+        Whether the table grows and is looked at again and again: all intervals then hold at all
+        looks at once, and for groups that turn up later. The rows stand in order of arrival; they
+        are only added, and none changes. Name the pairs if you know them: that is narrower.
     delta : float
         All comparisons hold at once with probability 1 minus this.
 
@@ -621,7 +692,7 @@ def measure(
         )
     accepted = np.asarray(accepted, dtype=bool)
     groupings = _groupings(group, len(accepted), crossings)
-    counts, known = _asked_counts(rates, accepted, label)
+    counts, known, planned = _asked_counts(rates, accepted, label)
 
     # Who is compared with whom is fixed by the names and sizes of groups alone.
     rows = {
@@ -639,20 +710,29 @@ def measure(
         wanted[name] = _pairs(compared, reference, pairs)
     _require_named(rows, reference, pairs)
 
-    comparisons = len(counts) * sum(map(len, wanted.values())) * (1 + (compare == "both"))
-    alpha = delta / (2 * max(comparisons, 1))
-    alpha_rates = delta / (2 * len(counts) * sum(map(len, rows.values())))
     measured = []
     for name, groups in rows.items():
+        if watch:
+            part = delta / (planned * len(rows))
+            levels = _Levels.watched(groupings[name], wanted[name], reference, pairs, part)
+        else:
+            comparisons = len(counts) * sum(map(len, wanted.values())) * (1 + (compare == "both"))
+            each = len(counts) * sum(map(len, rows.values()))
+            levels = _Levels.equal(groups, wanted[name], delta / each, delta / max(comparisons, 1))
         for one in counts:
             cells = {label_: one.cell(label_, here) for label_, here in groups.items()}
             measured.append(
                 RateMeasure(
                     one.name,
                     one.symbol,
-                    tuple(cell.measured(alpha_rates) for cell in cells.values()),
                     tuple(
-                        cells[first].against(cells[second], alpha, compare, watch)
+                        cell.measured(levels.rates[label_] / 2, watch)
+                        for label_, cell in cells.items()
+                    ),
+                    tuple(
+                        cells[first].against(
+                            cells[second], levels.pairs[first, second] / 2, compare, watch
+                        )
                         for first, second in wanted[name]
                     ),
                     name,
@@ -715,8 +795,10 @@ def _groupings(
 
 def _asked_counts(
     rates: RateLike, accepted: BoolArray, label: FloatArray | None
-) -> tuple[list[_Counts], BoolArray]:
-    """Who counts for each rate that is asked for and can be measured; whose outcome is known."""
+) -> tuple[list[_Counts], BoolArray, int]:
+    """Who counts for each rate that is asked for and can be measured; whose outcome is known; and
+    how many rates there are once outcomes are known, if they ever are.
+    """
     named = as_rates(rates)
     require_certifiable(named)
     labels = np.full(len(accepted), np.nan) if label is None else np.asarray(label, dtype=float)
@@ -724,7 +806,8 @@ def _asked_counts(
         raise InvalidInput(f"{len(accepted)} decisions came with {len(labels)} outcomes.")
     known = np.isfinite(labels)
     both = np.array([1, -1])  # who counts with both outcomes needs none
-    asked = [rate for rate in named if known.any() or rate.in_denominator(both).all()]
+    without = [rate for rate in named if rate.in_denominator(both).all()]
+    asked = list(named) if known.any() else without
     if not asked:
         raise InvalidInput(
             "no outcome is known, and all rates asked for need outcomes.",
@@ -732,9 +815,11 @@ def _asked_counts(
         )
     counts = [_Counts.of(rate, accepted, labels) for rate in asked]
     # One rate asked for is one rate shown: nothing else shares its delta.
-    if known.any() and {"FPR", "FNR"} <= {rate.symbol for rate in asked}:
+    adds_good = {"FPR", "FNR"} <= {rate.symbol for rate in named}
+    if known.any() and adds_good:
         counts.append(_Counts.of_good(accepted, labels))
-    return counts, known
+    planned = len(without) if label is None else len(named) + adds_good
+    return counts, known, planned
 
 
 def _pairs(

@@ -4,11 +4,7 @@ matplotlib and jinja2 are imported when one is made (the extra `plots`).
 """
 
 from evenhand.report.drawing import save_figure
-from evenhand.report.estimate_figures import (
-    evaluation_figure,
-    history_figure,
-    plan_figure,
-)
+from evenhand.report.estimate_figures import evaluation_figure, plan_figure
 from evenhand.report.handover import write_report
 from evenhand.report.pages import Report, StudyReport, page, study_page
 from evenhand.report.region import draw_region
@@ -34,7 +30,6 @@ __all__ = [
     "evaluation_figure",
     "gap_figure",
     "guarantee_cost_figure",
-    "history_figure",
     "in_sample_figure",
     "page",
     "plan_figure",

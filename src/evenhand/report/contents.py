@@ -10,7 +10,7 @@ from functools import partial, singledispatch
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
-from evenhand.evaluation import Evaluation, HistoryBounds, ImpactTable, Measurement
+from evenhand.evaluation import Evaluation, ImpactTable, Measurement
 from evenhand.evaluation.evaluate import Estimate
 from evenhand.evaluation.impact_table import ImpactRow
 from evenhand.evaluation.measurement import PairMeasure, RateMeasure
@@ -278,7 +278,9 @@ def _measured(record: Measurement, _columns: Sequence[str] | None = None) -> Con
     if not said:
         answer.append("Nothing is compared: there is one group only, or every group is too small.")
     else:
-        looks = ", at all looks at the growing table" if record.watch else ""
+        looks = ""
+        if record.watch:
+            looks = ", at all looks at the growing table and for groups that turn up later"
         answer.append(f"All of these intervals hold at once {sure}{looks}.")
     if record.cost is not None and record.cost_interval is not None:
         low, high = (fixed(end, 4) for end in record.cost_interval)
@@ -877,51 +879,6 @@ def _evaluated(record: Evaluation, _columns: Sequence[str] | None = None) -> Con
             "once.",
         ),
         tuple(record.warnings),
-        tuple(record.assumptions),
-        shows_status=True,
-    )
-
-
-@contents.register
-def _bounded(record: HistoryBounds, _columns: Sequence[str] | None = None) -> Contents:
-    def factor(gamma: float) -> str:
-        return "no assumption" if gamma == inf else f"{gamma:g}"
-
-    rows = [
-        (
-            factor(one.gamma),
-            one.rate,
-            compared(one.group, one.reference),
-            between((one.lower, one.upper), "+"),
-            one.finding(record.limit).status,
-        )
-        for one in record.gaps
-    ]
-    low, high = (fixed(end, 4) for end in (record.cost.lower, record.cost.upper))
-    answer = [record.sentence, f"Cost per person: {low} to {high}."]
-    if record.lottery:
-        answer.append(
-            f"A lottery that accepts about {record.lottery:,} people, and learns their outcomes, "
-            "would settle it if the accepted are typical (Gamma = 1)."
-        )
-
-    def draw(axes: "Axes") -> None:
-        record.plot(axes)
-
-    return Contents(
-        f"What {record.candidate} would have done, from decisions without probabilities",
-        tuple(answer),
-        (
-            PageTable(
-                "Range of each gap by Gamma",
-                ("Gamma", "rate", "compared", "gap", f"at most {record.limit:g}"),
-                tuple(rows),
-                "Gamma: how far the odds of the outcome among the rejected may be from those among "
-                "the accepted, within each stratum. Nobody can read it off this log.",
-            ),
-        ),
-        Drawn((Panel(draw, "Range of each gap by Gamma"),), (6.4, 4.2), ""),
-        (),
         tuple(record.assumptions),
         shows_status=True,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.evaluation import Evaluation, HistoryBounds
+from evenhand.evaluation import Evaluation
 from evenhand.planning import LaunchPlan
 from evenhand.report import drawing
 from evenhand.words import FloatArray
@@ -143,26 +143,6 @@ def share_of_people(axes: "Axes", plan: LaunchPlan) -> None:
     start = float(plan.rounds[plan.rounds >= min(100, plan.horizon / 2)][0])
     drawing.logarithmic_rounds(axes, start, plan.horizon)
     axes.set(xlabel="people so far", ylim=(0, 1.04))
-
-
-def history_figure(bounds: HistoryBounds) -> "Figure":
-    """Draw what a log without probabilities says about a candidate policy.
-
-    Parameters
-    ----------
-    bounds : HistoryBounds
-        What `evenhand.evaluation.bound_history` returned.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel: the range of each gap over Gamma, beside the limit.
-    """
-
-    def draw(axes: "Axes") -> None:
-        bounds.plot(axes)
-
-    return drawing.draw_panels([drawing.Panel(draw, "Range of the gaps by Gamma")], 1, PANEL)
 
 
 def evaluation_figure(evaluation: Evaluation) -> "Figure":
