@@ -158,7 +158,7 @@ def test_rows_that_hold_are_folded_and_misses_are_not():
     rows = ["| row | target | figure | holds |", "|---|---|---|---|"]
     rows += ["| a | 1 | 2 | **missed** |", "| b | 1 | 1 | yes |"]
     told = measured().folded("\n".join(["`make x`: 2 rows", "", *rows]))
-    before, after = told.split("<details><summary>The 1 rows that hold</summary>")
+    before, after = told.split("<details><summary>Rows that hold: 1</summary>")
     assert "| a |" in before
     assert "| b |" not in before
     assert "| b |" in after

@@ -72,7 +72,7 @@ def test_missing_decisions_are_refused_or_left_out(tmp_path):
     assert "--drop-missing" in refused.output
     taken = run(path, *NAMED, "--drop-missing")
     assert taken.exit_code == 0
-    assert "left out: 1 rows" in taken.output
+    assert "left out: 1 row without" in taken.output
 
 
 def test_a_warning_if_many_rows_go(tmp_path):

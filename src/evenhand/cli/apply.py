@@ -31,6 +31,7 @@ from evenhand.cli.show import console, emit, heading, show_lines
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, collecting, raise_all
 from evenhand.policies.reason_words import joined
+from evenhand.shown import counted
 from evenhand.tables import (
     MISSING_VALUE,
     Frame,
@@ -185,7 +186,7 @@ def command(
     if emit(document, figures):
         return
     screen = console()
-    screen.print(heading(f"{frame.source}: {len(frame):,} people, policy {file.source}"))
+    screen.print(heading(f"{frame.source}: {counted(len(frame))}, policy {file.source}"))
     show_lines(screen, [note_line(note) for note in notes])
     lines = [
         f"  decided about {len(chance):,}: {int(accepted.sum()):,} accepted "
@@ -361,7 +362,7 @@ def test(
         figures["gate"] = result.to_json()
     if not emit(document, figures):
         screen = console()
-        screen.print(heading(f"{source}: {measured.people:,} people, policy {file.source}"))
+        screen.print(heading(f"{source}: {counted(measured.people)}, policy {file.source}"))
         show_lines(screen, [note_line(note) for note in notes])
         show_test(screen, file, measured, limit)
     write_page(

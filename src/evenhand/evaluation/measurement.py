@@ -58,7 +58,7 @@ from evenhand.fairness.findings import Finding, judge
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, plain_fields
+from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, counted, plain_fields
 from evenhand.words import BoolArray, FloatArray, Group, IntArray, LabelledSample
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ class Measurement(Shown, Brief):
         str
             One line for each comparison, and what the intervals mean.
         """
-        lines = [f"{self.people:,} people, {self.accepted:,.0f} of them accepted."]
+        lines = [f"{counted(self.people)}, {self.accepted:,.0f} of them accepted."]
         for rate in self.rates:
             title = f"{rate.name[0].upper()}{rate.name[1:]}"
             title += f" by {rate.grouping}" if rate.grouping else ""
@@ -417,7 +417,7 @@ class Measurement(Shown, Brief):
         return document
 
     def _headline(self) -> str:
-        return f"{self.people:,} people, {self.accepted:,.0f} accepted"
+        return f"{counted(self.people)}, {self.accepted:,.0f} accepted"
 
     def _rows(self) -> Iterator[tuple[RateMeasure, PairMeasure]]:
         return ((rate, pair) for rate in self.rates for pair in rate.pairs)
@@ -705,7 +705,7 @@ def measure(
         sizes = {one: int(here.sum()) for one, here in groups.items()}
         small = [one for one, people in sizes.items() if people < fewest]
         of = f" ({name})" if name else ""
-        set_aside += [f"{one}{of} has {people(sizes[one])}, fewer than {fewest}" for one in small]
+        set_aside += [f"{one}{of} has {counted(sizes[one])}, fewer than {fewest}" for one in small]
         compared = [one for one in sizes if one not in small]
         wanted[name] = _pairs(compared, reference, pairs)
     _require_named(rows, reference, pairs)
@@ -748,27 +748,6 @@ def measure(
         set_aside=tuple(set_aside),
         watch=watch,
     )
-
-
-def people(number: int) -> str:
-    """A number of people in words.
-
-    Parameters
-    ----------
-    number : int
-        How many.
-
-    Returns
-    -------
-    str
-        "1 person", "12 people".
-
-    Examples
-    --------
-    >>> people(1), people(1200)
-    ('1 person', '1,200 people')
-    """
-    return "1 person" if number == 1 else f"{number:,} people"
 
 
 def _groupings(

@@ -166,7 +166,7 @@ class Frame:
             for name, column in [*self.columns.items()][:MOST_SHOWN]
         ]
         number = len(self.columns)
-        size = f"{len(self):,} rows, {number:,} column{'s' * (number != 1)}"
+        size = f"{counted(len(self), 'row', 'rows')}, {number:,} column{'s' * (number != 1)}"
         return _listed_columns(f"<Frame {self.source!r}: {size}>", columns, number)
 
     def __getitem__(self, name: str) -> TableColumn:
@@ -592,7 +592,7 @@ class Table:
         sizes = Counter(map(str, self.group.tolist()))
         groups = ", ".join(f"{group} {people:,}" for group, people in sorted(sizes.items()))
         good = f"{int((self.label == 1).sum()):,} with the good outcome"
-        head = f"<Table {self.name!r}: {len(self):,} people, {good}; groups: {groups}>"
+        head = f"<Table {self.name!r}: {counted(len(self))}, {good}; groups: {groups}>"
         return _listed_columns(head, columns, len(self.names))
 
     @cached_property
@@ -740,7 +740,7 @@ class LabelledFrame:
     def __repr__(self) -> str:
         features = listed(self.features)
         groups = listed(sorted(map(str, set(self.group.tolist()))))
-        people = f"{len(self):,} people; features: {features}; groups: {groups}"
+        people = f"{counted(len(self))}; features: {features}; groups: {groups}"
         return f"<LabelledFrame {self.name!r}: {people}>"
 
     def with_columns(self, columns: Mapping[str, Cells]) -> "LabelledFrame":
