@@ -117,7 +117,7 @@ def test_a_value_that_is_no_number_is_a_problem_that_names_the_field(client, val
     with pytest.raises(Problem) as refused:
         client.decide_many([application("sound"), application("nan", features=[value])])
     assert refused.value.field == "decisions.1.features"
-    with pytest.raises(Problem, match="not found|unknown|no decision"):
+    with pytest.raises(Problem, match=r"not found|unknown|no decision"):
         client.decision("sound")  # a body that cannot be read decides about nobody
 
 

@@ -44,6 +44,7 @@ from math import inf, isnan, nan, pi
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.bounds.proportions import (
     Interval,
@@ -59,7 +60,7 @@ from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, counted, plain_fields
-from evenhand.words import BoolArray, FloatArray, Group, IntArray, LabelledSample
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -620,9 +621,9 @@ def _share(number: int) -> float:
 
 
 def measure(
-    accepted: BoolArray,
-    group: Sequence[Group] | Mapping[str, Sequence[Group]],
-    label: FloatArray | None = None,
+    accepted: ArrayLike,
+    group: Sequence[Group] | GroupArray | Mapping[str, Sequence[Group] | GroupArray],
+    label: ArrayLike | None = None,
     *,
     rates: RateLike = ("selection", "fpr", "fnr"),
     compare: Compare = "difference",
@@ -751,7 +752,9 @@ def measure(
 
 
 def _groupings(
-    group: Sequence[Group] | Mapping[str, Sequence[Group]], rows: int, crossings: bool
+    group: Sequence[Group] | GroupArray | Mapping[str, Sequence[Group] | GroupArray],
+    rows: int,
+    crossings: bool,
 ) -> dict[str, np.ndarray]:
     """The groupings by name; the only one has no name."""
     named = dict(group) if isinstance(group, Mapping) else {"": group}
@@ -773,7 +776,7 @@ def _groupings(
 
 
 def _asked_counts(
-    rates: RateLike, accepted: BoolArray, label: FloatArray | None
+    rates: RateLike, accepted: BoolArray, label: ArrayLike | None
 ) -> tuple[list[_Counts], BoolArray, int]:
     """Who counts for each rate that is asked for and can be measured; whose outcome is known; and
     how many rates there are once outcomes are known, if they ever are.
