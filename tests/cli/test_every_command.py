@@ -187,3 +187,15 @@ def test_one_person_is_no_people_and_one_row_is_no_rows(run, write):
         name: [] for name in ALONE
     }
     assert sum(bool(re.search(r"\b1 (person|row)\b", text)) for text in said.values()) >= 6, said
+
+
+WITH_ALL_OUTCOMES = (
+    "solve", "frontier", "alternatives", "data show", "test", "certify",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_ALL_OUTCOMES)
+def test_outcomes_of_all_may_be_those_of_accepted_people_alone(call, name):
+    """No cell is empty: the rows of the rejected may simply not be there."""
+    told = " ".join(call(name).stdout.split())
+    assert "every figure speaks of accepted people only" in told

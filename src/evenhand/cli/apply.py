@@ -45,7 +45,7 @@ from evenhand.tables import (
     two_values,
     with_missing_group,
 )
-from evenhand.tables.frame import without_label
+from evenhand.tables.frame import with_every_label, without_label
 from evenhand.words import LabelledSample
 
 if TYPE_CHECKING:
@@ -430,6 +430,8 @@ def read_people(
         errors.append(_missing(frame, unlabelled, f"the outcome {label!r}", "--drop-unlabelled"))
     if unlabelled.any():
         notes.append(without_label(int(unlabelled.sum()), label))
+    else:
+        notes += with_every_label(frame, label)
     ungrouped = frame[by].missing
     if ungrouped.any() and not drop_missing:
         errors.append(_missing(frame, ungrouped, f"the group {by!r}", "--drop-missing"))

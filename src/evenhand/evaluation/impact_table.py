@@ -187,11 +187,17 @@ class ImpactTable(Shown, Brief):
 
     @property
     def meaning(self) -> str:
-        """What the intervals mean, in one sentence."""
+        """What the intervals mean, and whom they are about."""
+        of_whom = (
+            " Everybody here was selected: the figures speak of selected people only, and equal "
+            "rates say nothing about who was."
+            if self.selected == self.people
+            else ""
+        )
         return (
             f"All intervals hold at once with probability {1 - self.delta:g} for the population "
             "that these people were drawn from independently, whichever category has its largest "
-            "rate."
+            f"rate.{of_whom}"
         )
 
     def to_json(self) -> Json:

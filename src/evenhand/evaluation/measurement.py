@@ -385,15 +385,21 @@ class Measurement(Shown, Brief):
 
     @property
     def meaning(self) -> str:
-        """What the intervals mean, in one sentence."""
-        looks = added = ""
+        """What the intervals mean, and whom they are about."""
+        looks = added = of_whom = ""
         if self.watch:
             looks = ", at all looks at the growing table and for groups that turn up later,"
             added = " Rows are only added, and no row changes once it was looked at."
+        # a policy that accepts all applicants, which has a cost, is measured on all of them
+        if self.accepted == self.people and self.cost is None:
+            of_whom = (
+                " Everybody here was accepted: the figures speak of accepted people only, and "
+                "equal rates say nothing about who was."
+            )
         return (
             f"All comparisons hold at once with probability {1 - self.delta:g}{looks} for the "
             "population that these people were drawn from independently; so do all rates of "
-            f"single groups, as a statement of their own.{added}"
+            f"single groups, as a statement of their own.{added}{of_whom}"
         )
 
     def to_json(self) -> Json:

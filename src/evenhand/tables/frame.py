@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand.errors import InvalidInput, MissingColumn, raise_all
 from evenhand.shown import counted
-from evenhand.tables.column import Cells, Notation, TableColumn, listed, number
+from evenhand.tables.column import TRUE, Cells, Notation, TableColumn, listed, number
 from evenhand.words import (
     BoolArray,
     ColumnName,
@@ -120,6 +120,52 @@ def without_label(people: int, column: str) -> Note:
         "those with one. If they were rejected in the past, that is not the population"
     )
     return Note("people without a label", text, column)
+
+
+def with_every_label(frame: "Frame", column: str, decision: str | None = None) -> list[Note]:
+    """Say whom figures are about where nobody lacks an outcome: of the accepted alone, perhaps.
+
+    Outcomes are usually known for accepted people only, and a table from which the rejected were
+    removed looks like one in which everybody was accepted.
+
+    Parameters
+    ----------
+    frame : Frame
+        The table.
+    column : str
+        The column of the label, which has no gap.
+    decision : str, optional
+        The column of the historic decision.
+
+    Returns
+    -------
+    list of Note
+        One note of the kind "outcomes of all"; none where a decision shows that people were
+        rejected and have outcomes all the same.
+
+    Examples
+    --------
+    >>> columns = {"repaid": TableColumn(("1", "0")), "granted": TableColumn(("yes", "yes"))}
+    >>> print(*with_every_label(Frame("loans", columns, (2, 3)), "repaid"))
+    everybody (2 people) has an outcome: if these are the people who were accepted ('granted' is yes
+    for all), every figure speaks of accepted people only, and not of all who apply
+    """
+    same = {
+        name: next(iter(texts))
+        for name, one in frame.columns.items()
+        if name != column and len(texts := set(one.texts)) == 1 and None not in texts
+    }
+    if decision is not None and decision not in same:
+        return []
+    who = f"everybody ({counted(len(frame))}) has an outcome"
+    speaks = "every figure speaks of accepted people only, and not of all who apply"
+    if decision is not None:
+        text = f"{who}, and {decision!r} is {same[decision]} for all: {speaks}"
+    else:
+        hints = [f"{name!r} is {one} for all" for name, one in same.items() if one.lower() in TRUE]
+        seen = f" ({hints[0]})" if hints else ""
+        text = f"{who}: if these are the people who were accepted{seen}, {speaks}"
+    return [Note("outcomes of all", text, column)]
 
 
 @dataclass(frozen=True, eq=False)
