@@ -44,6 +44,7 @@ MOST_SHOWN = 8
 NoteKind = Literal[
     "columns",  # a column was named, renamed or left out
     "people without a label",  # rows were left out because they have no label
+    "outcomes of all",  # nobody lacks a label: they may all have been accepted
     "missing values",  # rows were left out because a value is missing
     "many left out",  # so many that the others may be different people
     "filled",  # missing values of a column were filled in
@@ -151,9 +152,9 @@ def with_every_label(frame: "Frame", column: str, decision: str | None = None) -
     for all), every figure speaks of accepted people only, and not of all who apply
     """
     same = {
-        name: next(iter(texts))
+        name: text
         for name, one in frame.columns.items()
-        if name != column and len(texts := set(one.texts)) == 1 and None not in texts
+        if name != column and len(set(one.texts)) == 1 and (text := one.texts[0]) is not None
     }
     if decision is not None and decision not in same:
         return []
