@@ -29,7 +29,7 @@ def main() -> int:
     under_ci = os.environ.get("CI") == "true"
     missing = [name for name in TOOLS if find(name) is None]
     wanted, failure = [name for name in missing if name not in hidden()], ""
-    if wanted and "EVENHAND_NO_SETUP" not in os.environ and shutil.which("apt-get"):
+    if wanted and not os.environ.get("EVENHAND_NO_SETUP") and shutil.which("apt-get"):
         if os.geteuid() == 0:
             failure = install(packages(wanted))
         elif under_ci and shutil.which("sudo"):
