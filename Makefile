@@ -17,7 +17,7 @@ SERVICE_dev   := [check,traces]
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help demo serve check test test-slow test-lowest test-newest package claims claims-tables torture bench lint format docs venv clean
+.PHONY: help demo serve check tools test test-slow test-lowest test-newest package claims claims-tables torture bench lint format docs venv clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -33,23 +33,26 @@ check: $(VENV)/.installed-check  ## the core's tests, ruff and mypy, without ser
 	$(BIN)/mypy --disable-error-code import-not-found -p evenhand.algorithms -p evenhand.bounds -p evenhand.bandit -p evenhand.faircsc -p evenhand.fairness -m evenhand.rounds -m evenhand.learner -m evenhand.learners -m evenhand.storage -p evenhand_service
 	$(BIN)/pytest -q -m "not thorough and not slow and not claims and not claims_tables" -k "not postgresql" $(CORE)
 
-test: $(VENV)/.installed-test  ## run the quick tier of tests and all doctests
+tools: $(VENV)/.installed-test
+	@$(BIN)/python -m scripts.install_tools
+
+test: tools  ## run the quick tier of tests and all doctests; as root it installs the programs they need, else it says what is left out
 	$(BIN)/pytest -n $(WORKERS)
 
-test-slow: $(VENV)/.installed-test  ## the tests that take more than a few seconds each; before a release
+test-slow: tools  ## the tests that take more than a few seconds each; before a release
 	$(BIN)/pytest -n $(WORKERS) -m slow
 
-test-lowest: $(VENV)/.installed-test  ## the same with the oldest versions that pyproject.toml admits
+test-lowest: tools  ## the same with the oldest versions that pyproject.toml admits
 	$(BIN)/uv venv -q --seed --allow-existing --python $(BIN)/python .venv-lowest
 	$(BIN)/uv pip install -q --python .venv-lowest --resolution lowest-direct -e '.[test]' -e './service[test]'
 	.venv-lowest/bin/pytest -n $(WORKERS)
 
-test-newest: $(VENV)/.installed-test  ## the same with the newest versions that there are
+test-newest: tools  ## the same with the newest versions that there are
 	$(BIN)/uv venv -q --seed --allow-existing --python $(BIN)/python .venv-newest
 	$(BIN)/uv pip install -q --python .venv-newest --upgrade -e '.[test]' -e './service[test]'
 	.venv-newest/bin/pytest -n $(WORKERS)
 
-package: $(VENV)/.installed-test  ## build dist/ and try it: the sdist with its own tests, the wheel in empty environments
+package: tools  ## build dist/ and try it: the sdist with its own tests, the wheel in empty environments
 	$(BIN)/python scripts/check_package.py
 
 claims: $(VENV)/.installed-test  ## measure every claim at full size (about two hours of CPU; EVENHAND_CONTINUE=1 goes on where a run was cut short)
@@ -58,7 +61,7 @@ claims: $(VENV)/.installed-test  ## measure every claim at full size (about two 
 claims-tables: $(VENV)/.installed-test  ## the guarantee under every rate on real tables, and what it costs (within an hour)
 	$(BIN)/pytest -m claims_tables -s
 
-torture: $(VENV)/.installed-test  ## the service's table of trials: target and figure, row by row
+torture: tools  ## the service's table of trials: target and figure, row by row
 	$(BIN)/python -m service.tests.torture
 
 bench: $(VENV)/.installed-bench  ## compare speed and quality with other solvers, side by side (half an hour; EVENHAND_CONTINUE=1 as above)

@@ -78,7 +78,7 @@ def folded(table: str) -> str:
     lines = table.splitlines()
     held = [line for line in lines if line.endswith("| yes |")]
     missed = [line for line in lines if line not in held]
-    opened = f"<details><summary>The {len(held)} rows that hold</summary>"
+    opened = f"<details><summary>Rows that hold: {len(held)}</summary>"
     return "\n".join([*missed, "", opened, "", *HEAD, *held, "", "</details>"])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from tests.tools import need
 
 ROOT = Path(__file__).parents[1]
 ACTION = ROOT / ".github" / "actions" / "gate"
@@ -17,7 +18,9 @@ WORDS = "measure d.csv --decision hired --group sex --rate selection --limit"
 
 
 def git(folder, *words):
-    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [need("git"), *words], cwd=folder, capture_output=True, text=True, check=True
+    )
     return done.stdout.strip()
 
 

@@ -19,6 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from tests.tools import need
 from tests.without_clocks import calls
 
 import evenhand as eh
@@ -68,6 +69,7 @@ def pipeline(model, *, texts=True):
 
 def lightgbm():
     """LightGBM reads categories and missing values itself; texts are left out."""
+    need("libgomp")
     boosting = pytest.importorskip("lightgbm")
     model = boosting.LGBMClassifier(
         n_estimators=8, min_child_samples=10, n_jobs=1, verbosity=-1, deterministic=True

@@ -103,6 +103,24 @@ def test_a_refusal_is_a_problem_with_fields(client):
     assert client.sleep == []  # nothing of this gets better by waiting
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_value_that_is_no_number_is_a_problem_that_names_the_field(client, value):
+    for asked, field in (
+        (application("nan", features=[value]), "features"),
+        (application("nan", features={"score": value}), "features"),
+        (application("nan", group=value), "group"),
+        (application("nan", prices=Prices(value, 1.0)), "prices.false_accept"),
+    ):
+        with pytest.raises(Problem) as refused:
+            client.decide(asked)
+        assert (refused.value.kind, refused.value.field) == ("invalid", field)
+    with pytest.raises(Problem) as refused:
+        client.decide_many([application("sound"), application("nan", features=[value])])
+    assert refused.value.field == "decisions.1.features"
+    with pytest.raises(Problem, match=r"not found|unknown|no decision"):
+        client.decision("sound")  # a body that cannot be read decides about nobody
+
+
 def test_everything_else_is_read_and_sent_as_it_is(client):
     assert client.ready()
     assert client.get("/v1/head")["seq"] > 0

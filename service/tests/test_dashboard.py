@@ -5,7 +5,6 @@ EVENHAND_SCREENSHOTS, if it is set.
 import collections
 import os
 import random
-import shutil
 import threading
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from service.tests.bank import DAY, LOAN, Bank, Clock, application, settings
 from service.tests.ports import free_port
 from service.tests.simulated_run import run_epochs
 from service.tests.torture.identity import _throw_coins
+from tests.tools import need
 from tests.without_clocks import PATIENCE, until
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
@@ -29,22 +29,7 @@ from evenhand_service.ledger import Wanted, list_decisions
 from evenhand_service.server import make_server
 from evenhand_service.state import SMALLEST_GROUP, ProductCounts
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-
-
 XSS = '<img src=x onerror="document.title=1">"\'><script>document.title="owned"</script>'
-
-
-def _missing():
-    try:
-        import playwright.sync_api  # noqa: F401
-    except ImportError:
-        return "playwright is not installed"
-    return (
-        None
-        if Path(CHROMIUM).exists()
-        else "chromium is not installed (Debian: apt-get install chromium)"
-    )
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +37,6 @@ def served(tmp_path_factory):
     """A bank with nine epochs, a group with a hostile name and a group of three, behind a
     real socket.
     """
-    reason = _missing()
-    if reason is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{reason}; in CI a skip is a failure: run scripts/ci-setup.sh")
-        pytest.skip(reason)
     bank = Bank(tmp_path_factory.mktemp("bank") / "ledger.sqlite")
     run_epochs(bank, 9)
     hostile = [
@@ -82,15 +62,22 @@ def served(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def chromium(served):
+def driven(served):
     from playwright.sync_api import sync_playwright
 
+    program = need("browser")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE * 1000
+            executable_path=program, args=["--no-sandbox"], timeout=PATIENCE * 1000
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def chromium(driven):
+    need("browser")  # each test by itself, not only the first for whom it is started
+    return driven
 
 
 def visit(chromium, bank, **options):

@@ -2,9 +2,7 @@
 
 import datetime
 import json
-import os
 import re
-import shutil
 import ssl
 import subprocess
 import sys
@@ -21,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from service.tests.torture import proxy
 from service.tests.torture.serving import Process, folder
+from tests.tools import need
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -31,14 +30,6 @@ def run(*words):
         [str(w) for w in words], capture_output=True, text=True, check=False, cwd=ROOT
     )
     return done.returncode, done.stdout + done.stderr
-
-
-def need(tool):
-    if shutil.which(tool) is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{tool} is missing; scripts/ci-setup.sh installs it.")
-        pytest.skip(f"{tool} is not installed here (scripts/ci-setup.sh installs it).")
-    return tool
 
 
 def test_hadolint_finds_nothing_in_the_dockerfile(tmp_path):
@@ -210,8 +201,7 @@ def certificate(tmp_path):
 
 
 def test_nginx_ends_tls_with_the_configuration_that_is_shipped(certificate):
-    if proxy.NGINX is None:
-        need("nginx")
+    need("nginx")
     public, private = certificate
     with Process(folder()).running() as process:
         told = (

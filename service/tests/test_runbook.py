@@ -5,7 +5,6 @@ print is compared with the page. How long each heading took is printed (`pytest 
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import pytest
 from service.tests.ledger import conftest as postgres
 from service.tests.ports import free_port
+from tests.tools import need
 
 ROOT = Path(__file__).parents[1]
 FIRST, PRODUCTION, RUNBOOK = (
@@ -179,11 +179,8 @@ def server():
     """
     import psycopg
 
-    tools = postgres._postgres_tools()
-    for tool in ("curl", "psql", "pg_dump", "openssl", "nginx"):
-        where = shutil.which(tool) or shutil.which(tool, path="/usr/sbin")
-        if tools is None or where is None:
-            postgres.skip(f"PostgreSQL's server or {tool} is not installed")
+    need("postgresql", "psql", "curl", "openssl", "nginx")
+    tools = postgres.tools()
     assert "createuser --createdb --createrole --pwprompt evenhand" in PRODUCTION
     password = re.search(r"^127\.0\.0\.1:5432:\*:evenhand:(.*)$", PRODUCTION, re.M)[1]
     home, port = Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp")), free_port()

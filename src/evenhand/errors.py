@@ -431,7 +431,8 @@ class CannotCertify(EvenhandError):
         share = max(have, 3) / max(people, 3)
         self.more_people = self.missing / min(share, 1.0)
         super().__init__(
-            f"group {group!r} has {have:,} {denominator} among {people:,} people, but "
+            f"group {group!r} has {have:,} {denominator} among {people:,} "
+            f"{'person' if people == 1 else 'people'}, but "
             f"{_count(needed)} are needed: {_count(self.missing)} more, expected "
             f"{'after' if have else 'after at least'} {_count(self.more_people)} more "
             f"people{'' if have else ' (none was seen so far)'}.",

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, isinf
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -372,6 +372,17 @@ class LabelledSample(Brief):
     count: FloatArray | None = None
     schema: Schema | None = None
 
+    if TYPE_CHECKING:  # what may be given; the fields hold what it is converted to
+
+        def __init__(
+            self,
+            features: ArrayLike,
+            group: ArrayLike,
+            label: ArrayLike,
+            count: ArrayLike | None = None,
+            schema: Schema | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         _encode_features(self)
         rows = len(self.features)
@@ -493,6 +504,17 @@ class CostSensitiveProblem(Brief):
     """c^{+1} - c^{-1}: what accepting a row costs beyond rejecting it."""
     rejection_total: float = field(init=False, repr=False)
     """The cost of rejecting all applicants."""
+
+    if TYPE_CHECKING:  # what may be given; the fields hold what it is converted to
+
+        def __init__(
+            self,
+            features: ArrayLike,
+            group: ArrayLike | None,
+            cost_if_rejected: ArrayLike,
+            cost_if_accepted: ArrayLike,
+            schema: Schema | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         _encode_features(self)

@@ -50,6 +50,8 @@ def test_a_rule_a_column_and_a_policy_are_the_same_incumbent(run, table, tmp_pat
     by_policy = json.loads(applied.stdout)
     for one in (by_rule, by_column, by_policy):
         one.pop("incumbent_is")
+        # a column of decisions shows that the rejected are in the table
+        assert ("accepted people only" in str(one.pop("notes"))) == (one is not by_column)
     assert by_rule == by_column == by_policy
 
 

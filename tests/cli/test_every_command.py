@@ -159,3 +159,43 @@ def test_a_learner_without_its_package(run, monkeypatch, tmp_path, learner):
         ("study", "lending", "--learner", learner),
     ):
         refused_at_once(run(*words), "vowpalwabbit")
+
+
+ALONE = {
+    "measure": ("measure", "d.csv", "--decision", "hired", "--group", "sex", "--drop-missing"),
+    "impact": ("impact", "d.csv", "--selected", "hired", "--group", "sex"),
+    "columns": ("data", "show", "one.csv"),
+    "table": ("data", "show", "d.csv", "--label", "hired", "--group", "sex", "--drop-missing"),
+    "solve": ("solve", "d.csv", "--label", "hired", "--group", "sex", "--drop-missing"),
+    "left out": (
+        *("solve", "d.csv", "--label", "hired", "--group", "sex", "--drop-missing"),
+        *("--groups", "f,m", "--limit", "0.5", "--out", "p.json"),
+    ),
+    "applied": ("apply", "p.json", "one.csv", "--out", "decided.csv"),
+    "test": ("test", "p.json", "one.csv", "--label", "hired", "--group", "sex"),
+    "explained": ("explain", "p.json", "one.csv", "--row", "3"),
+}
+
+
+def test_one_person_is_no_people_and_one_row_is_no_rows(run, write):
+    """A person who is alone in a group, a row that lacks something, a table of one row."""
+    rows = [f"{'fm'[i % 2]},{int(i % 3 > 0)},{i % 5},{i}" for i in range(60)]
+    write("\n".join(["sex,hired,score,income", *rows, "x,1,3,1", ",1,2,7"]), "d.csv")
+    write("sex,hired,score,income\nf,1,3,1\n", "one.csv")
+    said = {name: run(*words).output for name, words in ALONE.items()}
+    assert {n: re.findall(r".*\b1 (?:people|rows)\b.*", text) for n, text in said.items()} == {
+        name: [] for name in ALONE
+    }
+    assert sum(bool(re.search(r"\b1 (person|row)\b", text)) for text in said.values()) >= 6, said
+
+
+WITH_ALL_OUTCOMES = (
+    "solve", "frontier", "alternatives", "data show", "test", "certify",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_ALL_OUTCOMES)
+def test_outcomes_of_all_may_be_those_of_accepted_people_alone(call, name):
+    """No cell is empty: the rows of the rejected may simply not be there."""
+    told = " ".join(call(name).stdout.split())
+    assert "every figure speaks of accepted people only" in told

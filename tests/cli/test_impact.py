@@ -74,3 +74,15 @@ def test_a_description_names_the_category(tmp_path):
     answer = CliRunner().invoke(main, ["impact", str(described), "--selected", "hired"])
     assert answer.exit_code == 0, answer.output
     assert "By sex" in answer.output
+
+
+def test_a_selection_that_does_harm_is_named_by_its_rejections(table):
+    answer = run(table, "--selected", "hired", "--rejected", "yes", "--group", "race")
+    assert answer.exit_code == 0, answer.output
+    assert "selected: hired = no; rejected: yes" in answer.output
+
+
+def test_a_table_of_selected_people_alone_says_whom_it_speaks_of(table):
+    assert "speak of selected people only" not in " ".join(run(table, *NAMED).output.split())
+    table.write_text("\n".join(row for row in ROWS.splitlines() if ",no," not in row))
+    assert "speak of selected people only" in " ".join(run(table, *NAMED).output.split())

@@ -72,7 +72,7 @@ def test_missing_decisions_are_refused_or_left_out(tmp_path):
     assert "--drop-missing" in refused.output
     taken = run(path, *NAMED, "--drop-missing")
     assert taken.exit_code == 0
-    assert "left out: 1 rows" in taken.output
+    assert "left out: 1 row without" in taken.output
 
 
 def test_a_warning_if_many_rows_go(tmp_path):
@@ -150,3 +150,16 @@ def test_who_watches_reads_what_holds_at_all_looks(table, tmp_path):
     looks = found["rates"][0]["groups"], json.loads(once.read_text())["rates"][0]["groups"]
     for watched, measured in zip(*looks, strict=True):
         assert watched["lower"] < measured["lower"] < measured["upper"] < watched["upper"]
+
+
+def test_decisions_about_accepted_people_alone_say_whom_they_speak_of(tmp_path):
+    """No cell is empty: the rows of the rejected are simply not there."""
+    path = tmp_path / "accepted.csv"
+    path.write_text("sex,approved,repaid\n" + "f,yes,yes\nf,yes,no\nm,yes,yes\nm,yes,yes\n" * 20)
+    words = ("--decision", "approved", "--accepted", "yes", "--group", "sex")
+    for more in ((), ("--outcome", "repaid", "--good", "yes")):
+        answer = run(path, *words, *more)
+        assert answer.exit_code == 0, answer.output
+        assert "the figures speak of accepted people only" in " ".join(answer.output.split())
+    path.write_text("sex,approved\n" + "f,yes\nf,no\nm,yes\nm,yes\n" * 20)
+    assert "speak of accepted" not in run(path, *words).output

@@ -117,7 +117,7 @@ def test_text_and_missing_values_are_settled_by_options_and_told(run, tmp_path):
     assert "--drop-missing" in run(*words, "--encode").stderr
     assert "--encode" in run(*words, "--drop-missing").stderr
     out = told(run(*words, "--encode", "--drop-missing"))
-    assert "left out: 1 rows" in out
+    assert "left out: 1 row (" in out
     assert "encoded: purpose as" in out
 
 

@@ -1,5 +1,8 @@
 """--report on the command line: each command writes its page, and says so."""
 
+import html
+import re
+
 import pytest
 from click.testing import CliRunner
 
@@ -124,3 +127,36 @@ def test_the_digest_of_a_description_is_that_of_its_rows(tmp_path, table):
     assert fingerprint(described) == fingerprint(table)
     table.write_text(ROWS + "f,1,1,3\n")
     assert fingerprint(described) == fingerprint(table)
+
+
+PAIRS = ("20K - 40K minus 0 - 20K", "0 - 20K minus 20K - 40K")
+AMBIGUOUS = re.compile("40K\\s*([-\u2212\u2013/]|vs)\\s*0|20K\\s*([\u2212\u2013/]|vs)\\s*20K")
+
+
+def test_a_pair_of_groups_with_dashes_in_their_names_is_readable_everywhere(tmp_path):
+    """On every page (its figures hold their words as text), in the terminal and in the JSON."""
+    rows = ROWS.replace("f,", "0 - 20K,").replace("m,", "20K - 40K,")
+    table, policy = tmp_path / "d.csv", tmp_path / "policy.json"
+    table.write_text(rows)
+    log = tmp_path / "log.csv"
+    _, *people = rows.replace(",0,0,", ",0,,").splitlines()
+    log.write_text("\n".join(["group,accept,label,feature_x", *people]))
+    known = ("--label", "good", "--group", "sex", "--features", "score")
+    calls = {
+        "measure": ("measure", table, *DECISIONS, "--compare", "both", "--limit", "0.5"),
+        "solve": ("solve", table, *known, "--limit", "0.2", "--certify", "0.4", "--out", policy),
+        "test": ("test", policy, table, "--label", "good", "--group", "sex", "--limit", "0.5"),
+        "certify": ("certify", policy, table, "--label", "good", "--group", "sex"),
+        "alternatives": ("alternatives", table, *known, "--incumbent", "score>=2"),
+        "evaluate": ("evaluate", log, "--without-propensities", "--policy", "accept-all"),
+    }
+    for name, words in calls.items():
+        page = tmp_path / f"{name}.html"
+        said = run(*words, "--report", page)
+        assert said.exit_code in (0, 1, 3), said.output
+        text = said.output + html.unescape(page.read_text())
+        found = AMBIGUOUS.search(text)
+        assert not found, (name, text[max(found.start() - 200, 0) : found.end() + 100])
+        assert any(pair in text for pair in PAIRS), name
+        document = run(*words, "--json").output
+        assert not AMBIGUOUS.search(document), name

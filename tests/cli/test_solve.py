@@ -237,3 +237,22 @@ def test_a_group_of_one_person_names_the_option(run, write):
     assert "--groups" in result.stderr
     kept = run("solve", path, "--label", "repaid", "--group", "sex", "--groups", "f,m", *LIMIT)
     assert kept.exit_code == 0
+
+
+@pytest.mark.parametrize("filled", ["all", "all,income", "income,all", "all,sex"])
+def test_all_fills_every_feature_and_the_group_alone_and_in_a_list(run, write, filled):
+    rows = [
+        f"{i % 2},{'' if i % 9 == 0 else 'fm'[i // 2 % 2]},{'' if i % 5 == 0 else i},"
+        f"{'' if i % 7 == 0 else i % 3}"
+        for i in range(160)
+    ]
+    path = write("\n".join(["repaid,sex,income,children", *rows]))
+    words = ("--label", "repaid", "--group", "sex", "--limit", "0.5", "--out", "p.json")
+    solved = run("solve", path, *words, "--fill-missing", filled)
+    assert solved.exit_code == 0, solved.output
+    saved = json.loads(Path("p.json").read_text())
+    assert set(saved["rates"]["FPR"]) == {"f", "m", "missing"}
+    assert {"income missing", "children missing"} <= set(saved["columns"])
+    wrong = run("solve", path, *words, "--fill-missing", f"{filled},incme")
+    assert wrong.exit_code == 2
+    assert "incme" in wrong.stderr

@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 from tests.faircsc.problems import OracleOnly, random_problem
+from tests.tools import need
 
 import evenhand as eh
 from evenhand.faircsc import bind_fair
@@ -187,6 +188,8 @@ def limits_and_unlimited(problem, sample, hypotheses, rates, limit):
 @pytest.mark.parametrize("kind", HEURISTIC)
 @pytest.mark.parametrize("constrained", CONSTRAINED)
 def test_no_limit_costs_less_than_none(kind, constrained):
+    if kind == "lightgbm":
+        need("libgomp")
     rates = as_rates(CONSTRAINED[constrained])
     for seed, limit in ((0, 0.1), (1, 0.02)):
         problem, sample = people(seed, rows=200)

@@ -105,7 +105,7 @@ def test_the_words_name_counts_bound_window_and_who_is_outside() -> None:
         "through round 30,000",
         "window: 30 days",
         "outside the certificate: 12 people whose group is unknown",
-        "outside the certificate: 1 people of group Femal",
+        "outside the certificate: 1 person of group Femal",
         "overruled by people, counted as drawn: 31 of group 1 drawn reject",
         "group reported after the draw: 4 of group -1 drawn accept",
         "erased, counted at its worst: 3 people",

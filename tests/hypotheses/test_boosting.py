@@ -1,9 +1,10 @@
 """Boosted trees as classes, on one machine and on a Dask cluster of two workers."""
 
+import sys
+
 import numpy as np
 import pytest
-
-pytest.importorskip("lightgbm")
+from tests.tools import need
 
 from evenhand import CostSensitiveProblem, FalsePositiveRate, LabelledSample, solve_fair
 from evenhand.errors import InvalidInput
@@ -11,8 +12,10 @@ from evenhand.hypotheses.boosting import DaskBoosting, lightgbm_class
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def people():
+    need("libgomp")
+    pytest.importorskip("lightgbm")
     rng = np.random.default_rng(0)
     features = rng.normal(size=(2_000, 4))
     label = np.where(features[:, 0] * features[:, 1] > 0, 1, -1)
@@ -51,6 +54,16 @@ def test_dask_trains_the_same_kind_of_rule_on_two_workers(people):
         assert np.abs(fair.gaps).max() <= 0.05 + 1e-9
         assert fair.cost / 2_000 < 0.2
     assert boosting.params["partitions"] == 4
+
+
+def test_a_lightgbm_that_cannot_be_loaded_names_the_library(tmp_path, monkeypatch):
+    """What a machine without OpenMP says."""
+    (tmp_path / "lightgbm.py").write_text("raise OSError('libgomp.so.1: cannot open')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "lightgbm", raising=False)
+    with pytest.raises(InvalidInput, match=r"libgomp\.so\.1") as refused:
+        lightgbm_class().bind(np.zeros((4, 1)), None).best(np.array([1.0, -1.0, 1.0, -1.0]))
+    assert "libgomp1" in refused.value.hint
 
 
 def test_no_partitions_are_refused():

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from tests.tools import need
 
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.models import StoredModel, load_model, store_model
@@ -49,6 +50,7 @@ def boosting():
 
 
 def lightgbm():
+    need("libgomp")
     from lightgbm import LGBMClassifier
 
     return pipeline(LGBMClassifier(n_estimators=5, verbose=-1))
@@ -70,6 +72,7 @@ def test_a_model_comes_back_as_it_was(make):
 
 
 def test_categories_of_lightgbm_come_back():
+    need("libgomp")
     from lightgbm import LGBMClassifier
 
     frame, label = people()

@@ -173,11 +173,41 @@ def test_rejected_people_without_labels_are_left_out_on_demand_and_it_is_said(ma
     assert table.notes[0].kind == "people without a label"
 
 
+def done(table):
+    """What was done to the rows: the notes without the one about whose outcomes they hold."""
+    return [note for note in table.notes if note.kind != "outcomes of all"]
+
+
+DECIDED = [{**row, "granted": "yes"} for row in rows()]
+MIXED = [{**row, "granted": ("yes", "no")[i % 2]} for i, row in enumerate(rows())]
+
+
+@pytest.mark.parametrize(
+    ("people", "more", "words"),
+    [
+        (rows(), "", "if these are the people who were accepted, every figure speaks of accepted"),
+        (DECIDED, 'leave_out = ["granted"]\n', "accepted ('granted' is yes for all), every figure"),
+        (DECIDED, 'decision = "granted"\n', "and 'granted' is yes for all: every figure speaks of"),
+        (MIXED, 'decision = "granted"\n', None),
+        (rows(repaid=""), 'unlabelled = "drop"\n', None),
+    ],
+)
+def test_a_table_in_which_everybody_has_an_outcome_says_whom_it_speaks_of(
+    made, people, more, words
+):
+    """It may hold the accepted alone: rows of the rejected removed, not cells emptied."""
+    notes = made(people, BASIC + 'id = "id"\n' + more).notes
+    said = [str(note) for note in notes if note.kind == "outcomes of all"]
+    assert len(said) == (words is not None)
+    assert words is None or words in said[0]
+
+
 def test_rows_with_missing_values_are_left_out_on_demand(made):
     table = made(rows(income=""), BASIC + 'drop_missing = true\nid = "id"\n')
     assert len(table) == 79
-    assert "1 row with a missing value" in str(table.notes[0])
-    assert table.notes[0].kind == "missing values"
+    (note,) = done(table)
+    assert "1 row with a missing value" in str(note)
+    assert note.kind == "missing values"
 
 
 def gappy(gaps):
@@ -376,8 +406,9 @@ def test_text_columns_are_encoded_on_demand_and_it_is_said(made):
     coded = [{**row, "city": ("x", "y", "z")[i % 3]} for i, row in enumerate(rows())]
     table = made(coded, BASIC + 'encode = true\nid = "id"\n')
     assert table.names == ("income", "city=x", "city=y", "city=z")
-    assert "'city' became 3 columns" in str(table.notes[0])
-    assert (table.notes[0].kind, table.notes[0].column) == ("encoded", "city")
+    (note,) = done(table)
+    assert "'city' became 3 columns" in str(note)
+    assert (note.kind, note.column) == ("encoded", "city")
 
 
 def test_rows_without_a_group_are_left_out_on_demand(made):
@@ -389,9 +420,9 @@ def test_rows_without_a_group_are_left_out_on_demand(made):
 def test_a_column_that_may_name_people_is_reported_and_not_guessed_away(made):
     table = made(rows(), BASIC)
     assert table.names == ("id", "income")
-    (note,) = table.notes
+    (note,) = done(table)
     assert (note.kind, note.column, note.remedies) == ("identifier", "id", ("id", "leave_out"))
-    assert made(rows(), BASIC + 'id = "id"\n').notes == ()
+    assert done(made(rows(), BASIC + 'id = "id"\n')) == []
 
 
 def test_bad_values_may_be_several(made):

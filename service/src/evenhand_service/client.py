@@ -491,7 +491,8 @@ class Client:
         """The answer; what is lost or refused for now is asked for again, after longer and longer
         waits.
         """
-        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        # NaN goes out as it is: the service refuses it as any other value, and names the field
+        content = None if body is None else json.dumps(body).encode()
         tries = tries or self.tries
         if not repeatable:
             self.close()  # the service may have closed a connection that was idle

@@ -15,6 +15,7 @@ import uuid
 import pytest
 from service.tests.ledger.helpers import Clock, opened, published
 from service.tests.ports import free_port
+from tests.tools import absent, need
 
 
 @pytest.fixture
@@ -53,6 +54,7 @@ def postgres_url(postgres_server):
     """
     import psycopg
 
+    need("postgresql")  # each test by itself, not only the first for whom the server is started
     name = f"ledger_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
@@ -66,18 +68,14 @@ def postgres_server():
     """initdb and pg_ctl as an unprivileged user, on loopback, on a free port; fsync off, for nobody
     pulls the plug of a test.
     """
-    tools = _postgres_tools()
-    if tools is None:
-        skip(
-            "PostgreSQL's initdb and pg_ctl are not installed (Debian: apt-get install postgresql)"
-        )
+    need("postgresql")
     home = pathlib.Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp"))
     run, port, data = _runner(home), free_port(), home / "data"
     options = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -c fsync=off"
     with ends_with_this_process(home, data):
-        run(tools / "initdb", "-D", data, "-U", "evenhand", "-A", "trust", "-N")
+        run(tools() / "initdb", "-D", data, "-U", "evenhand", "-A", "trust", "-N")
         words = ("-w", "-t", "300", "-o", f"{options} -p {port}", "-l", home / "log", "start")
-        run(tools / "pg_ctl", "-D", data, *words)
+        run(tools() / "pg_ctl", "-D", data, *words)
         yield f"postgresql://evenhand@127.0.0.1:{port}"
 
 
@@ -89,7 +87,7 @@ def ends_with_this_process(home, data):
     does its work however we end, SIGKILL included; signals to a whole group of processes, such as
     Ctrl-C, do not reach it.
     """
-    stop = shlex.join(map(str, [_postgres_tools() / "pg_ctl", "-D", data, "-m", "immediate"]))
+    stop = shlex.join(map(str, [tools() / "pg_ctl", "-D", data, "-m", "immediate"]))
     script = f"read -r _; {stop} stop; rm -rf {shlex.quote(str(home))}"
     shell = subprocess.Popen(
         [*_unprivileged(home), "sh", "-c", script],
@@ -106,21 +104,9 @@ def ends_with_this_process(home, data):
         shutil.rmtree(home, ignore_errors=True)  # what another user has put there
 
 
-def skip(reason):
-    """Skip; in CI, fail: there everything is installed."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{reason}; in CI a skip is a failure: run scripts/ci-setup.sh")
-    pytest.skip(reason)
-
-
-def _postgres_tools():
-    found = sorted(
-        pathlib.Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda p: int(p.parts[-3])
-    )
-    if found:
-        return found[-1].parent
-    on_path = shutil.which("pg_ctl")
-    return pathlib.Path(on_path).parent if on_path else None
+def tools():
+    """The folder of initdb, pg_ctl and the other tools of a server."""
+    return pathlib.Path(need("postgresql")).parent
 
 
 def _unprivileged(home):
@@ -129,10 +115,11 @@ def _unprivileged(home):
         return []
     users = {entry.pw_name: entry for entry in pwd.getpwall()}
     entry = users.get("postgres", users.get("nobody"))
-    if entry is None or shutil.which("setpriv") is None:
-        skip("there is no unprivileged user to run PostgreSQL")
+    setpriv = need("setpriv")
+    if entry is None:
+        absent("an unprivileged user who could run PostgreSQL is absent")
     os.chown(home, entry.pw_uid, entry.pw_gid)
-    return ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
+    return [setpriv, f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
 
 
 def _runner(home):

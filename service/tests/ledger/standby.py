@@ -17,7 +17,7 @@ class Replicated:
     """Both servers; `url` finds whichever of them can be written."""
 
     def __init__(self, stack):
-        self.tools = postgres._postgres_tools()
+        self.tools = postgres.tools()
         self.homes = []
         for name in ("primary", "standby"):
             home = pathlib.Path(tempfile.mkdtemp(prefix=f"evenhand-{name}-", dir="/tmp"))

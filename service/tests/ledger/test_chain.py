@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from service.tests.ledger.conftest import skip
 from service.tests.ledger.helpers import KEYRING, PRODUCT, decided, opened, person, published
 from sqlalchemy import event
+from tests.tools import need_trace
 from tests.without_clocks import PATIENCE
 
 from evenhand.canonical import canonical
@@ -223,8 +222,7 @@ def test_nothing_is_answered_before_the_fsync(tmp_path):
     """The system calls in their order: no answer leaves while the WAL holds bytes that no fdatasync
     has followed.
     """
-    if shutil.which("strace") is None:
-        skip("strace is not installed")
+    strace = need_trace()
     code = """
 import os, sys
 from service.tests.ledger.helpers import *
@@ -235,12 +233,10 @@ for number in range(30):
     os.write(1, b"ANSWER")
 """
     trace, path = tmp_path / "trace", tmp_path / "ledger.sqlite"
-    watch = ["strace", "-f", "-y", "-o", str(trace), "-e", "trace=pwrite64,fdatasync,fsync,write"]
+    watch = [strace, "-f", "-y", "-o", str(trace), "-e", "trace=pwrite64,fdatasync,fsync,write"]
     done = subprocess.run(
         [*watch, sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, check=False
     )
-    if b"ptrace" in done.stderr or b"PTRACE" in done.stderr:
-        pytest.skip("strace may not trace here")
     assert done.returncode == 0, done.stderr[-2000:]
     dirty, written, answers = False, False, 0
     for line in trace.read_text().splitlines():

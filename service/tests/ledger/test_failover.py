@@ -2,10 +2,10 @@
 
 import psycopg
 import pytest
-from service.tests.ledger import conftest
 from service.tests.ledger.helpers import Clock, opened, person, published
 from service.tests.ledger.standby import NAME, replicated
 from service.tests.torture.operating import put_back
+from tests.tools import need
 
 from evenhand_service.ledger import GapUnconfirmed, Tampered, Terms, postgres, verify
 
@@ -94,8 +94,7 @@ def test_a_running_replica_misses_its_row_although_others_have_gone_on(postgres_
 
 @pytest.fixture
 def servers():
-    if conftest._postgres_tools() is None:
-        conftest.skip("PostgreSQL's initdb and pg_ctl are not installed")
+    need("postgresql")
     with replicated() as made:
         yield made
 

@@ -3,13 +3,12 @@
 import glob
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
 import psycopg
 import pytest
-from service.tests.ledger.conftest import _postgres_tools, skip
+from service.tests.ledger.conftest import tools
 from service.tests.ledger.helpers import (
     KEYRING,
     PRODUCT,
@@ -19,6 +18,7 @@ from service.tests.ledger.helpers import (
     person,
     published,
 )
+from tests.tools import need
 from tests.without_clocks import until
 
 from evenhand_service.ledger import (
@@ -261,7 +261,7 @@ def with_secrets(url, where):
 def test_no_secret_is_an_argument_of_a_tool(postgres_url, other_url, tmp_path, monkeypatch, where):
     """The real tools, behind a script that writes down what `ps` would show, and the rest."""
     for tool in ("pg_dump", "pg_restore"):
-        real = shutil.which(tool)
+        real = tools() / tool
         (tmp_path / tool).write_text(
             f'#!/bin/sh\necho "$0 $@" >> {tmp_path}/arguments\n'
             f'echo "$PGPASSWORD" >> {tmp_path}/environment\n'
@@ -318,8 +318,7 @@ with contextlib.contextmanager(postgres_server.__wrapped__)() as url:
 
 @pytest.mark.parametrize("end", ["kill", "leave"])
 def test_the_server_of_the_fixture_ends_with_the_process_that_started_it(end):
-    if _postgres_tools() is None:
-        skip("PostgreSQL's initdb and pg_ctl are not installed")
+    need("postgresql")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", STAYS], cwd=ROOT, **pipes) as child:
         url = child.stdout.readline().strip()

@@ -10,7 +10,6 @@ import signal
 from service.tests.bank import DAY, KEYRING, LOAN, Clock
 from service.tests.shop import Shop, record
 from service.tests.torture.policies import database
-from service.tests.torture.replicas import ABSENT
 from service.tests.torture.serving import folder
 
 from evenhand_service import Trainer, render
@@ -141,8 +140,6 @@ def archived_and_killed(quick, kind="real"):
     twin.shut()
     told, held = [], True
     with database() as url:
-        if url is None:
-            return TARGET, ABSENT, False
         for where in (folder() / "ledger.sqlite", url):
             found, holds = measured(where, people, expected, kind)
             told.append(f"{'PostgreSQL' if where == url else 'SQLite'}: {found}")

@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 from service.tests.ledger import conftest as postgres
 from service.tests.ports import free_port
-from service.tests.torture.integrity import why_no_faketime
-from service.tests.torture.replicas import ABSENT, Replica, ledger_of
+from service.tests.torture.replicas import Replica, ledger_of
 from service.tests.torture.serving import application, folder
+from tests.tools import find, need
 from tests.without_clocks import PATIENCE, until
 
 from evenhand_service.ledger import verify
@@ -269,13 +269,14 @@ class Server:
 
     def __init__(self):
         self.home = Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp"))
-        self.tools, self.run = postgres._postgres_tools(), postgres._runner(self.home)
+        self.tools, self.run = postgres.tools(), postgres._runner(self.home)
         self.port, self.disk = free_port(), self.home / "disk"
         self.disk.mkdir()
         self.disk.chmod(0o777)
-        words = ["mount", "-t", "tmpfs", "-o", "size=256m,mode=1777", "none", str(self.disk)]
-        self.small = os.geteuid() == 0 and shutil.which("mount") is not None
+        mount = find("mount")
+        self.small = os.geteuid() == 0 and mount is not None
         if self.small:
+            words = [mount, "-t", "tmpfs", "-o", "size=256m,mode=1777", "none", str(self.disk)]
             made = subprocess.run(words, check=False, capture_output=True)
             self.small = made.returncode == 0
 
@@ -426,23 +427,23 @@ class Cable:
 
     numbers = itertools.count()
 
-    def __init__(self, port):
-        number, self.port = next(self.numbers), port
+    def __init__(self, port, ip):
+        number, self.port, self.ip = next(self.numbers), port, ip
         name = f"eh{os.getpid()}x{number}"
         self.namespace, self.ends = name, (f"{name}a", f"{name}b")
         net = f"{NETWORK}.{os.getpid() % 256}"
         first = 8 * (number % 32)
         self.host, self.to_database = f"{net}.{first + 2}", f"{net}.{first + 5}"
         self.settings = f'host = "{self.host}"\nbehind_proxy = true'
-        inside = ("ip", "-n", name)
-        self.made = [("ip", "netns", "add", name), (*inside, "link", "set", "dev", "lo", "up")]
+        inside = (ip, "-n", name)
+        self.made = [(ip, "netns", "add", name), (*inside, "link", "set", "dev", "lo", "up")]
         for end, low in zip(self.ends, (first + 1, first + 5), strict=True):
             self.made += [
-                ("ip", "link", "add", end, "type", "veth", "peer", "name", end[-1], "netns", name),
-                ("ip", "addr", "add", f"{net}.{low}/30", "dev", end),
+                (ip, "link", "add", end, "type", "veth", "peer", "name", end[-1], "netns", name),
+                (ip, "addr", "add", f"{net}.{low}/30", "dev", end),
                 (*inside, "addr", "add", f"{net}.{low + 1}/30", "dev", end[-1]),
                 (*inside, "link", "set", "dev", end[-1], "up"),
-                ("ip", "link", "set", "dev", end, "up"),
+                (ip, "link", "set", "dev", end, "up"),
             ]
 
     async def open(self):
@@ -451,15 +452,15 @@ class Cable:
         return self
 
     async def cut(self):
-        await asyncio.to_thread(_run, "ip", "link", "set", "dev", self.ends[1], "down")
+        await asyncio.to_thread(_run, self.ip, "link", "set", "dev", self.ends[1], "down")
 
     async def mend(self):
-        await asyncio.to_thread(_run, "ip", "link", "set", "dev", self.ends[1], "up")
+        await asyncio.to_thread(_run, self.ip, "link", "set", "dev", self.ends[1], "up")
 
     async def close(self):
         for end in self.ends:
-            subprocess.run(["ip", "link", "del", end], check=False, capture_output=True)
-        subprocess.run(["ip", "netns", "del", self.namespace], check=False, capture_output=True)
+            subprocess.run([self.ip, "link", "del", end], check=False, capture_output=True)
+        subprocess.run([self.ip, "netns", "del", self.namespace], check=False, capture_output=True)
 
 
 def _run(*words):
@@ -468,16 +469,16 @@ def _run(*words):
 
 async def ways_to(port):
     """Three ways to the database: cables where the machine lets us have namespaces."""
-    made = []
+    made, ip = [], find("ip")
     try:
-        for _ in range(3):
-            made.append(Cable(port))
+        for _ in range(3 if ip is not None else 0):
+            made.append(Cable(port, ip))
             await made[-1].open()
-    except (OSError, subprocess.CalledProcessError):  # no `ip`, or no right to use it
+    except (OSError, subprocess.CalledProcessError):  # no right to use it
         for one in made:
             await one.close()
-        return [await Way(port).open() for _ in range(3)]
-    return made
+        made = []
+    return made or [await Way(port).open() for _ in range(3)]
 
 
 # the load
@@ -664,7 +665,7 @@ class Arena:
     async def clock_ahead(self, who):
         """The clock of one replica is 400 days ahead for a while."""
         replica = self.replicas[who]
-        for under in (["faketime", "-f", "+400d"], []):
+        for under in ([find("faketime"), "-f", "+400d"], []):
             replica.kill()
             replica.under = under
             await asyncio.to_thread(replica.start)
@@ -753,7 +754,7 @@ def _absent(server):
     """{fault: why it cannot be made here}."""
     return {
         **({} if server.small else {"no disk": "no small disk can be mounted"}),
-        **({"clock ahead": "no faketime"} if why_no_faketime() else {}),
+        **({"clock ahead": "no faketime"} if find("faketime") is None else {}),
     }
 
 
@@ -772,8 +773,7 @@ def _program(quick, skipped):
 
 def chaos(quick):
     target = "every acknowledged request once, unchanged, in order; forgeries and mutants are seen"
-    if postgres._postgres_tools() is None:
-        return target, ABSENT, False
+    need("postgresql")
     server = Server()
     try:
         server.create()

@@ -9,7 +9,7 @@ from collections import Counter
 
 from service.tests.torture.kills import reopened
 from service.tests.torture.policies import database
-from service.tests.torture.replicas import ABSENT, ledger_of, three
+from service.tests.torture.replicas import ledger_of, three
 from service.tests.torture.serving import Process, application, folder
 from sqlalchemy import select
 
@@ -99,8 +99,6 @@ def hard_counts(quick):
                 found = _sqlite(kind, each)
             else:
                 with database() as url:
-                    if url is None:
-                        return TARGET, ABSENT, False
                     found = _postgres(kind, each, url)
             accepted, audits, lost, sound, people = found
             within = accepted <= QUOTA and audits <= BUDGET

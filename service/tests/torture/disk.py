@@ -7,7 +7,8 @@ import os
 import subprocess
 
 from service.tests.torture.kills import reopened
-from service.tests.torture.serving import Process, application, folder, why_no_trace
+from service.tests.torture.serving import Process, application, folder
+from tests.tools import find, need_trace
 
 from evenhand_service.ledger import verify
 
@@ -77,14 +78,15 @@ def full(quick):
     of the process.
     """
     place, log = folder(), folder() / "log"
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+    mount = find("mount") if os.geteuid() == 0 else None
+    size = [mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
+    if mount is None or subprocess.run(size, check=False, capture_output=True).returncode:
         figure, held = pressed(Process(place, "cramped", log=log, train_every=3600))
         return f"(by RLIMIT_FSIZE, for nothing could be mounted) {figure}", held
     try:
         return pressed(
             Process(place, log=log, train_every=3600),
-            ["mount", "-o", "remount,size=64m", str(place)],
+            [mount, "-o", "remount,size=64m", str(place)],
         )
     finally:
         subprocess.run(["umount", str(place)], check=False)
@@ -106,11 +108,10 @@ def pressed(process, make_room=None):
 
 def failing(quick):
     """Every fdatasync from the sixtieth of its thread on ends in EIO."""
-    if (reason := why_no_trace()) is not None:
-        return reason, False
+    strace = need_trace()
     place = folder()
     under = [
-        "strace",
+        strace,
         "-f",
         "-o",
         "/dev/null",

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from service.tests.ports import free_port
-from service.tests.torture.proxy import ABSENT, NGINX, behind
+from service.tests.torture.proxy import behind
 from service.tests.torture.serving import (
     ROOT,
     TOML,
@@ -31,6 +31,7 @@ from service.tests.torture.serving import (
     folder,
     processor,
 )
+from tests.tools import need
 from tests.without_clocks import PATIENCE, until
 
 MEGABYTE = 2**20
@@ -490,8 +491,7 @@ def silent_connections(quick, kind="real"):
     half a head, or a head without its body.
     """
     target = "all are closed after a few seconds (at most 10); others are served"
-    if NGINX is None:
-        return target, ABSENT, False
+    need("nginx")
     number = 90 if quick else 2100
     _many_files()
     starts = (b"", HALF, HALF + b"Content-Length: 100\r\n\r\n")
@@ -540,8 +540,7 @@ def slow_bodies(address):
 
     def row(quick, kind="real"):
         target = "others, with a key of their own, are served: 50 of 50, and 10 of 10 probes"
-        if NGINX is None:
-            return target, ABSENT, False
+        need("nginx")
         number = 90 if quick else 2000
         _many_files()
         with (

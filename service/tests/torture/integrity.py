@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import json
-import shutil
 import sqlite3
 from pathlib import Path
 
 from service.tests.torture.kills import reopened
 from service.tests.torture.policies import database
 from service.tests.torture.serving import Client, Process, application, folder
+from tests.tools import need
 from tests.without_clocks import until
 
 from evenhand.canonical import canonical
@@ -87,14 +87,12 @@ class Intruder:
 
 @contextlib.contextmanager
 def places():
-    """(name of the database, where it is, lines of the settings) of both kinds; PostgreSQL only
-    where there is one.
-    """
+    """(name of the database, where it is, lines of the settings) of both kinds."""
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(database())
         yield [
             ("SQLite", None, ""),
-            *([("PostgreSQL", url, f'ledger = "{url}"')] if url else []),
+            ("PostgreSQL", url, f'ledger = "{url}"'),
         ]
 
 
@@ -212,12 +210,6 @@ def _coins_without_a_plan():
 # clocks
 
 
-def why_no_faketime():
-    """None where the time of a process can be faked; otherwise why not."""
-    found = shutil.which("faketime")
-    return None if found else "faketime is absent: apt-get install faketime"
-
-
 def clocks(quick):
     """A service whose clock is 400 days ahead: on SQLite, after it had run by the right clock, it
     writes nothing; on PostgreSQL the database's clock dates its rows, and ends its keys, so that a
@@ -225,8 +217,7 @@ def clocks(quick):
     asked with a key of 1,000 days, for that of 90 has ended there.
     """
     target = "0 rows dated ahead, 0 secrets of open windows, no key ended by that clock"
-    if why_no_faketime():
-        return target, why_no_faketime(), False
+    faketime = need("faketime")
     told, held = [], True
     with places() as found:
         for name, where, more in found:
@@ -239,7 +230,7 @@ def clocks(quick):
                     short = process.token
                     lasting = asyncio.run(_new_key(process, days=1000))
                 (place / "token").write_text(lasting)
-                ahead = Process(place, kind, more=more, under=["faketime", "-f", "+400d"])
+                ahead = Process(place, kind, more=more, under=[faketime, "-f", "+400d"])
                 status, ended, revealed = 503, False, 0
                 try:
                     with ahead.running():
@@ -369,8 +360,6 @@ def restored(quick):
     """
     target = "0 draws before the gap is confirmed"
     with places() as found:
-        if len(found) < 2:
-            return target, "PostgreSQL is absent: apt-get install postgresql", False
         where, told, held = found[1][1], [], True
         server = where.rpartition("/")[0]
         for kind in ("real", "forgetful"):
@@ -427,8 +416,6 @@ def appending_role(quick):
     """
     target, refused, tried = "every change refused, the service answers", 0, 0
     with places() as found:
-        if len(found) < 2:
-            return target, "PostgreSQL is absent: apt-get install postgresql", False
         owner, place = found[1][1], folder()
         with Process(place, more=f'ledger = "{owner}"').running() as process:
             asyncio.run(_posted(process, *(application(f"k{i}") for i in range(5))))
@@ -465,8 +452,6 @@ def erased_keys(quick, kind="real"):
     """
     target = "0 keys in the pages"
     with places() as found:
-        if len(found) < 2:
-            return target, "PostgreSQL is absent: apt-get install postgresql", False
         url, place, number = found[1][1], folder(), 5 if quick else 100
         with Process(place, kind, more=f'ledger = "{url}"').running() as process:
             people = [application(f"k{i}") for i in range(2 * number)]

@@ -9,7 +9,8 @@ import re
 import subprocess
 import sys
 
-from service.tests.torture.serving import ROOT, Process, application, folder, why_no_trace
+from service.tests.torture.serving import ROOT, Process, application, folder
+from tests.tools import need_trace
 from tests.without_clocks import PATIENCE
 
 from evenhand_service.ledger import verify
@@ -181,9 +182,10 @@ def traced(kind, clients, each):
     """(answers, answers whose row had not been synced): each key's row is looked for in the pages
     that were written to the WAL.
     """
+    strace = need_trace()
     place = folder()
     under = [
-        "strace",
+        strace,
         "-f",
         "-y",
         "-s",
@@ -233,8 +235,6 @@ def judge(trace, digests):
 
 def fsync_first(quick):
     target = "an fsync between row and answer for 100%"
-    if (reason := why_no_trace()) is not None:
-        return target, reason, False
     clients, each = (4, 5) if quick else (16, 25)
     answered, early = traced("real", clients, each)
     _, hasty = traced("mutant", 4, 3)

@@ -24,6 +24,7 @@ from service.tests.ledger.helpers import recomputed
 from service.tests.simulated_run import closings, played_by_the_library, run_epochs
 from service.tests.torture.identity import bank
 from service.tests.torture.serving import ROOT, folder
+from tests.tools import need
 from tests.without_clocks import PATIENCE, until
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
@@ -125,10 +126,8 @@ NUMBERS = itertools.count()
 
 @contextlib.contextmanager
 def database():
-    """The URL of a fresh PostgreSQL database, or None where there is no PostgreSQL."""
-    if postgres._postgres_tools() is None:
-        yield None
-        return
+    """The URL of a fresh PostgreSQL database."""
+    need("postgresql")
     import psycopg
 
     server, name = _server(), f"torture_{next(NUMBERS)}"
@@ -204,12 +203,9 @@ def closings_of(ledger):
 
 def four_trainers(quick):
     target, epochs, place = "one publication per epoch", 30 if quick else 100, folder()
-    with database() as url:
-        if url is None:
-            return target, "PostgreSQL is absent: apt-get install postgresql", False
-        with opened(url, place) as ledger:
-            Trainer(ledger, LOAN, "first", lease_seconds=LEASE).begin()
-            return target, *_race(ledger, url, place, epochs, pauses=2 if quick else 10)
+    with database() as url, opened(url, place) as ledger:
+        Trainer(ledger, LOAN, "first", lease_seconds=LEASE).begin()
+        return target, *_race(ledger, url, place, epochs, pauses=2 if quick else 10)
 
 
 def _race(ledger, url, place, epochs, pauses):

@@ -3,16 +3,14 @@
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 
 from service.tests.ports import free_port
 from service.tests.torture.serving import ROOT, folder
+from tests.tools import need
 from tests.without_clocks import until
 
 SHIPPED = ROOT / "service" / "deploy" / "nginx.conf"
-NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-ABSENT = "nginx is absent: apt-get install nginx"
 
 
 def configuration(place, port, upstreams, change=(), secure=False):
@@ -44,11 +42,10 @@ def configuration(place, port, upstreams, change=(), secure=False):
 @contextlib.contextmanager
 def nginx(*upstreams, change=(), secure=False):
     """The port at which an nginx passes on to these ports of this machine."""
-    if NGINX is None:
-        raise RuntimeError(ABSENT)
+    program = need("nginx")
     place, port = folder(), free_port()
     (place / "nginx.conf").write_text(configuration(place, port, upstreams, change, secure))
-    words = [NGINX, "-p", str(place), "-c", str(place / "nginx.conf"), "-g", "daemon off;"]
+    words = [program, "-p", str(place), "-c", str(place / "nginx.conf"), "-g", "daemon off;"]
     with (place / "log").open("w") as log, subprocess.Popen(words, stderr=log) as running:
         try:
             until(

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from service.tests.ports import free_port
 from service.tests.torture.policies import database
-from service.tests.torture.proxy import ABSENT as NO_NGINX
-from service.tests.torture.proxy import NGINX, nginx
+from service.tests.torture.proxy import nginx
 from service.tests.torture.serving import (
     ROOT,
     TOML,
@@ -29,13 +28,13 @@ from service.tests.torture.serving import (
     folder,
 )
 from sqlalchemy import select
+from tests.tools import need
 from tests.without_clocks import until
 
 from evenhand_service.ledger import Keyring, Ledger, SystemClock, WindowPlan, postgres, verify
 from evenhand_service.ledger.database import DECISIONS
 from evenhand_service.ledger.publishing import active
 
-ABSENT = "PostgreSQL is absent: apt-get install postgresql"
 MORE = """ledger = "{url}"
 keyring = "{keyring}"
 refresh_limit = 10000.0
@@ -91,8 +90,6 @@ def and_mutant(row, kind):
         found = []
         for one in ("real", kind):
             with database() as url:
-                if url is None:
-                    return row(quick, None, one)[0], ABSENT, False
                 found.append(row(quick, url, one))
         (target, figure, held), (_, wrong, mutant) = found
         return target, f"{figure}; a mutant ({kind}): {wrong}", held and not mutant
@@ -166,8 +163,6 @@ def _not_active(ledger):
 
 def switches(quick, url, kind):
     target = "0 decisions under a policy or mode that is not active when they are written"
-    if url is None:
-        return target, ABSENT, False
     with three(url, kind) as replicas:
         answered = asyncio.run(_switch_under_load(replicas, url, 1 if quick else 12))
         with ledger_of(replicas, url) as ledger:
@@ -220,8 +215,6 @@ async def _hidden(replicas, url):
 
 def moved_marks(quick, url, kind):
     target = "0 switches hidden, 0 revoked keys open"
-    if url is None:
-        return target, ABSENT, False
     with three(url, kind) as replicas:
         thrown, hidden, opened = asyncio.run(_hidden(replicas, url))
         with ledger_of(replicas, url) as ledger:
@@ -262,8 +255,6 @@ async def _added(replicas, url, seq):
 
 def added_rows(quick, url, kind):
     target = "0 decisions by a row that nobody with the keyring wrote; all replicas stop and say so"
-    if url is None:
-        return target, ABSENT, False
     import psycopg
 
     told, held = [], True
@@ -316,8 +307,6 @@ async def _waited(replicas, number):
 
 def revoked_on_the_way(quick, url, kind):
     target = "401 for what a key asked for that was revoked before it was done"
-    if url is None:
-        return target, ABSENT, False
     number = 3 if quick else 20
     with three(url, "holding" if kind == "real" else kind) as replicas:
         found = [asyncio.run(_waited(replicas, i)) for i in range(number)]
@@ -377,8 +366,6 @@ async def _race_for_keys(replicas, workers, turns):
 
 def keys_race(quick, url, kind):
     target = "0 revoked keys open, 0 new keys are lost; every key event is a row of the chain"
-    if url is None:
-        return target, ABSENT, False
     workers, turns = (3, 2) if quick else (6, 10)
     with three(url, kind) as replicas:
         kept, opened, unknown = asyncio.run(_race_for_keys(replicas, workers, turns))
@@ -439,8 +426,6 @@ async def _pause(replicas, url, number):
 
 def paused(quick, url, kind):
     target = "the others go on within 2 s; what the paused one held is answered once"
-    if url is None:
-        return target, ABSENT, False
     times = 2 if quick else 8
     with three(url, "pausing" if kind == "real" else kind) as replicas:
         found = [asyncio.run(_pause(replicas, url, number)) for number in range(times)]
@@ -516,8 +501,6 @@ async def _asked_while_frozen(replica, url):
 
 def frozen_server(quick, url, kind):
     target = "503 within 10 s for whatever is asked of a server that stands still; then one answer"
-    if url is None:
-        return target, ABSENT, False
     with three(url, kind) as replicas:
         told, once = asyncio.run(_asked_while_frozen(replicas[2], url))
         with ledger_of(replicas, url) as ledger:
@@ -544,8 +527,6 @@ def first_starts(quick, url, kind):
         "one ledger and one key, in a file of mode 0600, which opens all; an unreachable database "
         "and a busy port cost none"
     )
-    if url is None:
-        return target, ABSENT, False
     change, place, ports = "pass" if kind == "real" else EAGER, folder(), []
     words = [sys.executable, "-c", COMMAND.format(change=change), "serve", "--no-train", "--config"]
 
@@ -661,8 +642,6 @@ async def _shadowed(replica):
 
 def sessions(quick, url, kind):
     target = "by is the key's name; a session holds on all replicas, and ends on all"
-    if url is None:
-        return target, ABSENT, False
     with three(url, kind) as replicas, ledger_of(replicas, url) as ledger:
         asyncio.run(_shadowed(replicas[0]))
         during, after = asyncio.run(_session(replicas))
@@ -706,8 +685,7 @@ ONCE = [("proxy_next_upstream error timeout non_idempotent;", "proxy_next_upstre
 def drain(quick, url, kind):
     """Clients ask three replicas through nginx, and one of them is told to stop."""
     target = "every request is answered 200"
-    if url is None or NGINX is None:
-        return target, ABSENT if url is None else NO_NGINX, False
+    need("nginx")
     clients, number = (10, 30) if quick else (30, 200)
     with (
         three(url) as replicas,

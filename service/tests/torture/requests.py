@@ -17,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 from service.tests.torture.edge import _health, attackers_elsewhere
-from service.tests.torture.proxy import ABSENT, NGINX, nginx
+from service.tests.torture.proxy import nginx
 from service.tests.torture.serving import ROOT, Client, Process, application, folder, processor
+from tests.tools import need
 
 SOUND = application("k", "p")
 OTHERS = 16
@@ -341,8 +342,7 @@ def one_host(quick, kind="real"):
     codings of a body that are not those of which the service knows.
     """
     target = "421 or 400 unless the service is named, as it should be"
-    if NGINX is None:
-        return target, ABSENT, False
+    need("nginx")
     with Process(folder(), kind).running() as process, nginx(process.port) as proxied:
         key = {"Authorization": f"Bearer {process.token}"}
         cases = []

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -38,17 +37,6 @@ limit = 0.2
 def folder():
     """A new place."""
     return Path(tempfile.mkdtemp(prefix="evenhand-torture-"))
-
-
-def why_no_trace():
-    """None where strace can be used; otherwise why not, and the way out."""
-    if shutil.which("strace") is None:
-        return "strace is absent: apt-get install strace"
-    if subprocess.run(
-        ["strace", "-o", "/dev/null", "true"], check=False, capture_output=True
-    ).returncode:
-        return "strace may not trace here: give the container CAP_SYS_PTRACE"
-    return None
 
 
 class Nursery:

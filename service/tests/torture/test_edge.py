@@ -1,12 +1,12 @@
 """The edge over real sockets: the order of events, and mutants that miss it."""
 
 import asyncio
-import os
 import socket
 
 import pytest
-from service.tests.torture.proxy import ABSENT, NGINX, behind
+from service.tests.torture.proxy import behind
 from service.tests.torture.serving import Process, folder
+from tests.tools import need
 from tests.without_clocks import PATIENCE
 
 HALF = (
@@ -45,8 +45,8 @@ def test_a_body_is_not_read_before_the_key_is_known(kind):
     assert asks_for_the_key_first(kind) == (kind == "real")
 
 
-@pytest.mark.skipif(NGINX is None and os.environ.get("CI") != "true", reason=ABSENT)
 def test_who_sends_a_large_body_without_a_key_can_read_why_it_was_refused():
+    need("nginx")
     told = b""
     with (
         behind(Process(folder())) as process,

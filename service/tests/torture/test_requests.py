@@ -1,7 +1,6 @@
 """The rows of requests at a small size, without their clocks; and their mutants."""
 
 import pytest
-from service.tests.torture.proxy import ABSENT, NGINX
 from service.tests.torture.requests import (
     many_members,
     narrow_scopes,
@@ -30,7 +29,5 @@ def test_costly_requests_are_refused(row):
     ],
 )
 def test_a_mutant_fails_its_row(row, kind):
-    if row is one_host and NGINX is None:
-        pytest.skip(ABSENT)
     _, figure, held = row(True, kind)
     assert not held, figure

@@ -12,13 +12,12 @@ from collections import Counter
 from math import inf
 from urllib.parse import quote
 
-from service.tests.ledger import conftest as postgres
 from service.tests.torture.chaos import Server
 from service.tests.torture.integrity import Intruder, _posted, places
 from service.tests.torture.kills import reopened
-from service.tests.torture.replicas import ABSENT
 from service.tests.torture.run import READY_WORDS
 from service.tests.torture.serving import Client, Process, application, folder
+from tests.tools import need
 from tests.without_clocks import until
 
 from evenhand_service.ledger import verify
@@ -130,8 +129,7 @@ def _becomes(process, path, wanted, most=inf):
 def readiness(quick, kind="real"):
     """PostgreSQL is stopped and started again under a service that is asked how it is."""
     target = "live says 200 throughout; ready and health 503 while nothing can be written"
-    if postgres._postgres_tools() is None:
-        return target, ABSENT, False
+    need("postgresql")
     server, times, told = Server(), 1 if quick else 5, Counter()
     try:
         server.create()

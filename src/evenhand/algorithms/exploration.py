@@ -27,6 +27,7 @@ from evenhand.estimation import RoundLog
 from evenhand.estimation.log import is_known
 from evenhand.fairness.rates import Rate
 from evenhand.rounds import Arrivals, Rounds
+from evenhand.shown import counted
 from evenhand.words import FloatArray, Group, IntArray, LabelledSample
 
 SlackRule = Literal["corrected", "as printed"]
@@ -443,7 +444,7 @@ class ExplorationRule:
         notes = []
         if slack.missing > 0:
             text = (
-                f"{slack.missing} people of the sample have no label or were erased; the slack "
+                f"{counted(slack.missing)} of the sample, without a label or erased: the slack "
                 "covers whatever is not known of them."
             )
             notes.append(Note("lost people", text))
@@ -461,8 +462,8 @@ class ExplorationRule:
         notes = [Note("groups", f"{what} covers the groups of the sample: {covered}.")]
         for group, people in outside_groups(exploration, rounds).items():
             text = (
-                f"group {group!r} is not covered: the sample had nobody of it, and {people} people "
-                "of it have been decided."
+                f"group {group!r} is not covered: the sample had nobody of it; decided so far: "
+                f"{counted(people)} of it."
             )
             notes.append(Note("outside", text, group))
         return notes
@@ -479,7 +480,7 @@ class ExplorationRule:
             r, j = np.argwhere(counts == 0)[0]
             people = int(arrivals.count[arrivals.group == arrivals.groups[j]].sum())
             return (
-                f"exploring: group {arrivals.groups[j]!r} has {people} people but 0 "
+                f"exploring: group {arrivals.groups[j]!r} has {counted(people)} but 0 "
                 f"{self.rates[r].denominator_name}; "
                 "at least one is needed, and many more for a useful bound."
             )

@@ -47,9 +47,10 @@ then in.
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.bounds import betting_wealth
 from evenhand.bounds.betting_wealth import (
@@ -112,6 +113,17 @@ class Forecast(Brief):
     weight: FloatArray
     acceptance: FloatArray
     regression: FloatArray
+
+    if TYPE_CHECKING:  # what may be given; the fields hold what it is converted to
+
+        def __init__(
+            self,
+            accepts: ArrayLike,
+            group: ArrayLike,
+            weight: ArrayLike,
+            acceptance: ArrayLike,
+            regression: ArrayLike,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         accepts, group = as_table(self.accepts, self.group)

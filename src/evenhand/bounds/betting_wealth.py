@@ -32,6 +32,7 @@ with them.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -256,6 +257,24 @@ class Cohort(Brief):
     taken: AcceptedRounds | None = None
     rounds: FloatArray = field(init=False, repr=False)
     """The rounds in each row."""
+
+    if TYPE_CHECKING:  # what may be given; the fields hold what it is converted to
+
+        def __init__(
+            self,
+            accepts: ArrayLike,
+            group: ArrayLike,
+            acceptance: ArrayLike,
+            regression: ArrayLike,
+            rejected: ArrayLike,
+            positive: ArrayLike,
+            negative: ArrayLike,
+            unresolved: ArrayLike = 0.0,
+            labelled: BoolArray = ...,
+            lost_count: FloatArray = ...,
+            lost_weight: FloatArray = ...,
+            taken: AcceptedRounds | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         accepts, group = as_table(self.accepts, self.group)

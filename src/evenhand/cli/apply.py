@@ -31,6 +31,7 @@ from evenhand.cli.show import console, emit, heading, show_lines
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, collecting, raise_all
 from evenhand.policies.reason_words import joined
+from evenhand.shown import counted
 from evenhand.tables import (
     MISSING_VALUE,
     Frame,
@@ -44,7 +45,7 @@ from evenhand.tables import (
     two_values,
     with_missing_group,
 )
-from evenhand.tables.frame import without_label
+from evenhand.tables.frame import with_every_label, without_label
 from evenhand.words import LabelledSample
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def command(
     if emit(document, figures):
         return
     screen = console()
-    screen.print(heading(f"{frame.source}: {len(frame):,} people, policy {file.source}"))
+    screen.print(heading(f"{frame.source}: {counted(len(frame))}, policy {file.source}"))
     show_lines(screen, [note_line(note) for note in notes])
     lines = [
         f"  decided about {len(chance):,}: {int(accepted.sum()):,} accepted "
@@ -361,7 +362,7 @@ def test(
         figures["gate"] = result.to_json()
     if not emit(document, figures):
         screen = console()
-        screen.print(heading(f"{source}: {measured.people:,} people, policy {file.source}"))
+        screen.print(heading(f"{source}: {counted(measured.people)}, policy {file.source}"))
         show_lines(screen, [note_line(note) for note in notes])
         show_test(screen, file, measured, limit)
     write_page(
@@ -429,6 +430,8 @@ def read_people(
         errors.append(_missing(frame, unlabelled, f"the outcome {label!r}", "--drop-unlabelled"))
     if unlabelled.any():
         notes.append(without_label(int(unlabelled.sum()), label))
+    else:
+        notes += with_every_label(frame, label)
     ungrouped = frame[by].missing
     if ungrouped.any() and not drop_missing:
         errors.append(_missing(frame, ungrouped, f"the group {by!r}", "--drop-missing"))

@@ -10,6 +10,7 @@ import click
 from evenhand.cli.messages import note_text, warning_text
 from evenhand.cli.options import ColumnOptions, column_options, json_options
 from evenhand.cli.show import console, emit, grid
+from evenhand.shown import counted
 
 if TYPE_CHECKING:
     from evenhand.tables import Description, PublishedTable, Table
@@ -155,7 +156,7 @@ def list_columns(name: str, columns: ColumnOptions, document: str | Path | None)
     if emit(document, {"table": frame.source, "people": len(frame), "columns": columns_found}):
         return
     screen = console()
-    screen.print(f"{frame.source}: {len(frame):,} rows", highlight=False)
+    screen.print(f"{frame.source}: {counted(len(frame), 'row', 'rows')}", highlight=False)
     table = grid("~column", "~holds", "distinct", "missing", "~values")
     for column in found:
         values = ", ".join(column.such_as) + (", ..." if column.distinct > FEW_VALUES else "")
@@ -214,7 +215,7 @@ def about(
     more = len(table.names) - MOST_NAMES
     shown = ", ".join(table.names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
     facts = [
-        f"{len(table):,} people, {table.features.shape[1]} columns a decision may use: {shown}."
+        f"{counted(len(table))}, {table.features.shape[1]} columns a decision may use: {shown}."
     ]
     remarks = []
     if entry is not None:
@@ -234,7 +235,7 @@ def about(
     if table.gaps is not None and table.gaps.per_column:
         facts.append(f"Missing values: {table.gaps.describe()}.")
     facts += [
-        f"Group {figures.group}: {figures.people:,} people ({figures.share:.1%}), "
+        f"Group {figures.group}: {counted(figures.people)} ({figures.share:.1%}), "
         f"{figures.good_rate:.1%} with the good outcome."
         for figures in table.figures
     ]

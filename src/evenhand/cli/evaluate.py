@@ -24,6 +24,7 @@ from evenhand.cli.options import (
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput
+from evenhand.shown import counted
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ def command(
     elif emit(document, {"log": converted, "rows": len(log)}):
         return
     if converted is not None:
-        click.echo(f"Log: {converted} ({len(log):,} rows)")
+        click.echo(f"Log: {converted} ({counted(len(log), 'row', 'rows')})")
     leave(result, quiet=False)
 
 

@@ -29,6 +29,7 @@ from evenhand.errors import InvalidInput
 from evenhand.policies import Explanation, Mixture, ReasonWords, SourceColumn
 from evenhand.policies.explanation import COMPARED
 from evenhand.randomness import stream
+from evenhand.shown import counted
 from evenhand.tables import prepare, read_rows, source_columns
 from evenhand.words import FloatArray
 
@@ -274,7 +275,7 @@ def _chosen(rows: tuple[int, ...], people: int, source: str) -> list[int]:
     for row in rows:
         if row > people:
             raise InvalidInput(
-                f"--row is {row}, and {source} has {people:,} rows.",
+                f"--row is {row}, and {source} has {counted(people, 'row', 'rows')}.",
                 hint="the first row below the header is 1.",
                 argument="row",
             )

@@ -14,6 +14,7 @@ from evenhand.cli.options import COMMA_LIST, FileOptions, file_options, json_opt
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput, collecting, raise_all
+from evenhand.shown import counted
 from evenhand.tables import DECISION, Note, group_texts, read_rows, two_values
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def command(
 def show_table(source: str, table: "ImpactTable", lines: list[str]) -> None:
     """The table of each grouping, and what it means."""
     screen = console()
-    screen.print(heading(f"{source}: {table.people:,} people, {table.selected:,} selected"))
+    screen.print(heading(f"{source}: {counted(table.people)}, {table.selected:,} selected"))
     if table.cutoff is not None:
         lines = [*lines, f"  selected: a score above {table.cutoff:g}"]
     show_lines(screen, lines)
@@ -230,5 +231,5 @@ def show_table(source: str, table: "ImpactTable", lines: list[str]) -> None:
         screen.print(heading(f"\nBy {grouping}" if grouping else "\nBy category"))
         screen.print(shown)
         if table.unknown.get(grouping):
-            show_lines(screen, [f"  {table.unknown[grouping]:,} people of unknown category"])
+            show_lines(screen, [f"  {counted(table.unknown[grouping])} of unknown category"])
     show_lines(screen, ["", *wrap(" ".join([table.meaning, *table.notes]), 79)])

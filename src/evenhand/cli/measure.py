@@ -22,6 +22,7 @@ from evenhand.cli.options import (
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput, collecting, raise_all
+from evenhand.shown import counted
 from evenhand.tables import (
     DECISION,
     TABLES,
@@ -374,7 +375,8 @@ def read_decided(
             lines.append(f"  good outcome: {outcome} = {good_value}")
     raise_all(errors)
     if unknown.any():
-        lines.append(f"  left out: {unknown.sum():,} rows without a decision or a group")
+        rows = counted(int(unknown.sum()), "row", "rows")
+        lines.append(f"  left out: {rows} without a decision or a group")
     notes = [*frame.notes, *many_left_out(int(unknown.sum()), len(unknown))]
     groupings = {group: [str(text) for text in group_texts(frame, group, notes)] for group in by}
     lines += [note_line(note) for note in notes]
@@ -390,7 +392,7 @@ def decision_line(word: str, column: str, accepted: str, rejected: tuple[str, ..
 def show_measurement(people: DecidedPeople, measured: "Measurement") -> None:
     """How the table was read, every rate, and what the figures mean."""
     screen = console()
-    screen.print(heading(f"{people.source}: {measured.people:,} people"))
+    screen.print(heading(f"{people.source}: {counted(measured.people)}"))
     known = "" if people.label is None else f", outcomes known for {measured.outcomes:,}"
     aside = [f"  not compared: {one}" for one in measured.set_aside]
     show_lines(screen, [*people.lines, f"  {measured.accepted:,} accepted{known}", *aside])

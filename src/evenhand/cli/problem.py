@@ -12,6 +12,7 @@ from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses import CLASSES, Estimator, Linear, PerGroupCuts, ScoreThresholds
+from evenhand.shown import counted
 from evenhand.tables import (
     TABLES,
     DataWarning,
@@ -187,8 +188,8 @@ def held_out(group: GroupArray, share: float, seed: int) -> BoolArray:
         taken = round(share * len(rows))
         if not 0 < taken < len(rows):
             raise InvalidInput(
-                f"group {value!r} has {len(rows)} people; --holdout {share:g} leaves nobody on one "
-                "side.",
+                f"group {value!r} has {counted(len(rows))}; --holdout {share:g} leaves nobody on "
+                "one side.",
                 hint="leave the group out (--groups), or hold out another share.",
             )
         chosen[rng.permutation(rows)[:taken]] = True

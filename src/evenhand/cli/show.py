@@ -19,6 +19,7 @@ from evenhand.contracts import Params
 from evenhand.errors import CannotEstimateRate, NotConverged
 from evenhand.fairness.rates import RATES, GapConstraints
 from evenhand.policies import Mixture
+from evenhand.shown import counted
 from evenhand.tables import Note
 from evenhand.tables.frame import UNNAMED_GROUP, UNNAMED_OUTCOME
 from evenhand.words import Group
@@ -283,7 +284,7 @@ def group_use_words(task: TableProblem) -> str:
 def show_task(out: "Console", task: TableProblem) -> None:
     """Whom the table is about, and how it was read."""
     sample = task.sample
-    out.print(heading(f"{task.source}: {len(sample):,} people"))
+    out.print(heading(f"{task.source}: {counted(len(sample))}"))
     read = read_as(task)
     shown = [name for name in read if name == "good outcome" or name.startswith("groups")]
     lines = [f"  {name}: {read[name]}" for name in shown]
@@ -292,7 +293,7 @@ def show_task(out: "Console", task: TableProblem) -> None:
         lines.append(f"  missing values: {gaps.describe()}")
     if task.dropped:
         why = "other groups, or a value or the outcome is missing"
-        lines.append(f"  left out: {task.dropped:,} rows ({why})")
+        lines.append(f"  left out: {counted(task.dropped, 'row', 'rows')} ({why})")
     for name, columns in task.table.encoded.items():
         several = f"{len(columns)} column{'s' * (len(columns) > 1)}"
         lines.append(f"  encoded: {name} as {several} of 0 and 1 ({columns[0]}, ...)")

@@ -36,7 +36,7 @@ from evenhand.fairness.findings import Finding
 from evenhand.fairness.rates import Rate, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.policies import Mixture
-from evenhand.shown import Brief, plain, plain_fields
+from evenhand.shown import Brief, counted, plain, plain_fields
 from evenhand.words import BoolArray, FloatArray, IntArray, Prices
 
 Verdict = Literal["within", "above", "not shown", "contradiction", "no groups"]
@@ -254,7 +254,8 @@ def denominator_warnings(
             f"one person carries {most:.0%} of the weight of the {name} of group {group}: "
             "its rate hangs on that person"
         ]
-    return [f"the {name} of group {group} are worth {people:.0f} people only"] * (people < FEW)
+    worth = counted(round(people))
+    return [f"the {name} of group {group} are worth {worth} only"] * (people < FEW)
 
 
 @dataclass(frozen=True, eq=False)

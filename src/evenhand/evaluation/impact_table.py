@@ -31,7 +31,7 @@ from evenhand.bounds.proportions import Interval, ratio_interval
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.findings import Finding, Status
-from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, plain_fields
+from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, counted, plain_fields
 from evenhand.words import BoolArray, Group, GroupArray
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class ImpactTable(Shown, Brief):
             One line for each category, and what the intervals mean.
         """
         kind = "selection" if self.cutoff is None else f"scoring (above {self.cutoff:g})"
-        lines = [f"{self.people:,} people, {self.selected:,} selected; {kind} rates."]
+        lines = [f"{counted(self.people)}, {self.selected:,} selected; {kind} rates."]
         for one in self.rows:
             name = f"{one.grouping}: {one.group}" if one.grouping else one.group
             line = f"{name}: {one.selected:,} of {one.people:,}, rate {one.rate:.3f}"
@@ -182,16 +182,22 @@ class ImpactTable(Shown, Brief):
         for grouping, people in self.unknown.items():
             if people:
                 of = f" {grouping}" if grouping else " category"
-                lines.append(f"Left out: {people:,} people of unknown{of}.")
+                lines.append(f"Left out: {counted(people)} of unknown{of}.")
         return "\n".join([*lines, self.meaning, *self.notes])
 
     @property
     def meaning(self) -> str:
-        """What the intervals mean, in one sentence."""
+        """What the intervals mean, and whom they are about."""
+        of_whom = (
+            " Everybody here was selected: the figures speak of selected people only, and equal "
+            "rates say nothing about who was."
+            if self.selected == self.people
+            else ""
+        )
         return (
             f"All intervals hold at once with probability {1 - self.delta:g} for the population "
             "that these people were drawn from independently, whichever category has its largest "
-            "rate."
+            f"rate.{of_whom}"
         )
 
     def to_json(self) -> Json:
@@ -205,7 +211,7 @@ class ImpactTable(Shown, Brief):
         return plain_fields(self)
 
     def _headline(self) -> str:
-        return f"{self.people:,} people, {self.selected:,} selected"
+        return f"{counted(self.people)}, {self.selected:,} selected"
 
     def _columns(self) -> dict[str, Sequence[Cell]]:
         ends = [one.ratio_interval or (None, None) for one in self.rows]

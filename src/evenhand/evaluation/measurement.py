@@ -44,6 +44,7 @@ from math import inf, isnan, nan, pi
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.bounds.proportions import (
     Interval,
@@ -58,8 +59,8 @@ from evenhand.fairness.findings import Finding, judge
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, plain_fields
-from evenhand.words import BoolArray, FloatArray, Group, IntArray, LabelledSample
+from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, counted, plain_fields
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -362,7 +363,7 @@ class Measurement(Shown, Brief):
         str
             One line for each comparison, and what the intervals mean.
         """
-        lines = [f"{self.people:,} people, {self.accepted:,.0f} of them accepted."]
+        lines = [f"{counted(self.people)}, {self.accepted:,.0f} of them accepted."]
         for rate in self.rates:
             title = f"{rate.name[0].upper()}{rate.name[1:]}"
             title += f" by {rate.grouping}" if rate.grouping else ""
@@ -384,15 +385,21 @@ class Measurement(Shown, Brief):
 
     @property
     def meaning(self) -> str:
-        """What the intervals mean, in one sentence."""
-        looks = added = ""
+        """What the intervals mean, and whom they are about."""
+        looks = added = of_whom = ""
         if self.watch:
             looks = ", at all looks at the growing table and for groups that turn up later,"
             added = " Rows are only added, and no row changes once it was looked at."
+        # a policy that accepts all applicants, which has a cost, is measured on all of them
+        if self.accepted == self.people and self.cost is None:
+            of_whom = (
+                " Everybody here was accepted: the figures speak of accepted people only, and "
+                "equal rates say nothing about who was."
+            )
         return (
             f"All comparisons hold at once with probability {1 - self.delta:g}{looks} for the "
             "population that these people were drawn from independently; so do all rates of "
-            f"single groups, as a statement of their own.{added}"
+            f"single groups, as a statement of their own.{added}{of_whom}"
         )
 
     def to_json(self) -> Json:
@@ -417,7 +424,7 @@ class Measurement(Shown, Brief):
         return document
 
     def _headline(self) -> str:
-        return f"{self.people:,} people, {self.accepted:,.0f} accepted"
+        return f"{counted(self.people)}, {self.accepted:,.0f} accepted"
 
     def _rows(self) -> Iterator[tuple[RateMeasure, PairMeasure]]:
         return ((rate, pair) for rate in self.rates for pair in rate.pairs)
@@ -620,9 +627,9 @@ def _share(number: int) -> float:
 
 
 def measure(
-    accepted: BoolArray,
-    group: Sequence[Group] | Mapping[str, Sequence[Group]],
-    label: FloatArray | None = None,
+    accepted: ArrayLike,
+    group: Sequence[Group] | GroupArray | Mapping[str, Sequence[Group] | GroupArray],
+    label: ArrayLike | None = None,
     *,
     rates: RateLike = ("selection", "fpr", "fnr"),
     compare: Compare = "difference",
@@ -705,7 +712,7 @@ def measure(
         sizes = {one: int(here.sum()) for one, here in groups.items()}
         small = [one for one, people in sizes.items() if people < fewest]
         of = f" ({name})" if name else ""
-        set_aside += [f"{one}{of} has {people(sizes[one])}, fewer than {fewest}" for one in small]
+        set_aside += [f"{one}{of} has {counted(sizes[one])}, fewer than {fewest}" for one in small]
         compared = [one for one in sizes if one not in small]
         wanted[name] = _pairs(compared, reference, pairs)
     _require_named(rows, reference, pairs)
@@ -750,29 +757,10 @@ def measure(
     )
 
 
-def people(number: int) -> str:
-    """A number of people in words.
-
-    Parameters
-    ----------
-    number : int
-        How many.
-
-    Returns
-    -------
-    str
-        "1 person", "12 people".
-
-    Examples
-    --------
-    >>> people(1), people(1200)
-    ('1 person', '1,200 people')
-    """
-    return "1 person" if number == 1 else f"{number:,} people"
-
-
 def _groupings(
-    group: Sequence[Group] | Mapping[str, Sequence[Group]], rows: int, crossings: bool
+    group: Sequence[Group] | GroupArray | Mapping[str, Sequence[Group] | GroupArray],
+    rows: int,
+    crossings: bool,
 ) -> dict[str, np.ndarray]:
     """The groupings by name; the only one has no name."""
     named = dict(group) if isinstance(group, Mapping) else {"": group}
@@ -794,7 +782,7 @@ def _groupings(
 
 
 def _asked_counts(
-    rates: RateLike, accepted: BoolArray, label: FloatArray | None
+    rates: RateLike, accepted: BoolArray, label: ArrayLike | None
 ) -> tuple[list[_Counts], BoolArray, int]:
     """Who counts for each rate that is asked for and can be measured; whose outcome is known; and
     how many rates there are once outcomes are known, if they ever are.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown
+from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -667,18 +667,18 @@ class Certificate(Shown, Brief):
             "Evidence: " + (f"rounds {first:,} to {stop - 1:,}" if stop > first else "none yet"),
         ]
         lines += [
-            f"  group {c.group}, label {c.label:+d}: {c.people:,} people" for c in self.counts
+            f"  group {c.group}, label {c.label:+d}: {counted(c.people)}" for c in self.counts
         ]
         for count in self.outside:
             who = "whose group is unknown" if count.group is None else f"of group {count.group}"
-            lines += [f"  outside the certificate: {count.people:,} people {who}"]
+            lines += [f"  outside the certificate: {counted(count.people)} {who}"]
         lines += [
             f"  group reported after the draw: {count.describe()}" for count in self.late_groups
         ]
-        counted = "overruled by people, counted as drawn"
-        lines += [f"  {counted}: {count.describe()}" for count in self.overruled]
+        overruled = "overruled by people, counted as drawn"
+        lines += [f"  {overruled}: {count.describe()}" for count in self.overruled]
         if self.erased:
-            lines += [f"  erased, counted at its worst: {self.erased:,} people"]
+            lines += [f"  erased, counted at its worst: {counted(self.erased)}"]
         lines += [f"Valid {until}", "Assumptions:"]
         return "\n".join([*lines, *(f"  - {assumption}" for assumption in self.assumptions)])
 

@@ -115,4 +115,9 @@ def _lightgbm() -> Any:
         import lightgbm
     except ImportError:
         raise InvalidInput("LightGBM is not installed.", hint=install_hint("trees")) from None
+    except OSError as error:  # its wheel brings no OpenMP along
+        raise InvalidInput(
+            f"LightGBM is installed and cannot be loaded: {error}.",
+            hint="install the OpenMP library (Debian: apt-get install libgomp1).",
+        ) from None
     return lightgbm

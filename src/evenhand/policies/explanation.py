@@ -30,7 +30,7 @@ from evenhand.policies.reasons import (
     least_change,
 )
 from evenhand.schema import MISSING, Column, Schema
-from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
+from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, counted, plain
 from evenhand.words import FloatArray, GroupArray, as_features
 
 if TYPE_CHECKING:
@@ -309,7 +309,7 @@ class Explanation(Shown, Brief):
         drawn = " The decision is drawn with it." if self.chance_decides else ""
         lines = [
             f"Probability of being accepted: {self.probability:.4g}.{drawn}",
-            f"Compared with {self.compared_with:,} people ({self.reference}), whose mean "
+            f"Compared with {counted(self.compared_with)} ({self.reference}), whose mean "
             f"probability is {self.reference_probability:.4g}.",
         ]
         for title, sign in (("Against acceptance", -1), ("For acceptance", 1)):

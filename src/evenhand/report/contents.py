@@ -20,7 +20,7 @@ from evenhand.planning.launch_plan import ASSUMPTIONS as PLAN_ASSUMPTIONS
 from evenhand.planning.launch_plan import Milestone
 from evenhand.report import estimate_figures
 from evenhand.report.drawing import ALARM, INK, LOOKS, MUTED, Panel
-from evenhand.shown import Shown
+from evenhand.shown import Shown, counted
 from evenhand.table_alternatives import Alternatives
 from evenhand.table_certificate import TableCertification
 
@@ -141,9 +141,9 @@ def between(ends: tuple[float, float] | None, sign: str = "") -> str:
     return "" if ends is None else f"{fixed(ends[0], sign=sign)} to {fixed(ends[1], sign=sign)}"
 
 
-def compared(group: object, reference: object, sign: str = "\u2212") -> str:
+def compared(group: object, reference: object, word: str = "minus") -> str:
     """Who is compared with whom."""
-    return f"{group} {sign} {reference}"
+    return f"{group} {word} {reference}"
 
 
 # intervals side by side
@@ -416,7 +416,7 @@ def _measured_panels(record: Measurement) -> Drawn | None:
                 name = where + compared(pair.group, pair.reference)
                 differences.append(IntervalRow(name, pair.difference, *pair.difference_interval))
             if pair.ratio_interval is not None:
-                name = where + compared(pair.group, pair.reference, "/")
+                name = where + compared(pair.group, pair.reference, "over")
                 ratios.append(IntervalRow(name, pair.ratio, *pair.ratio_interval))
     made = []
     if differences:
@@ -494,7 +494,7 @@ def _impact(record: ImpactTable, _columns: Sequence[str] | None = None) -> Conte
             "Selections missing: how many more selections of that category would bring its ratio "
             f"on these people to {least}."
         )
-        note += f" {gone:,} people of unknown category are left out." if gone else ""
+        note += f" Left out: {counted(gone)} of unknown category." if gone else ""
         if any(one.excluded and one.grouping == grouping for one in record.rows):
             note += " Too few: a category with too small a share of the people has no ratio."
         heads = (

@@ -52,6 +52,7 @@ from evenhand.tables.frame import (
     Gaps,
     LabelledFrame,
     Note,
+    with_every_label,
     without_label,
 )
 from evenhand.tables.published import TABLES
@@ -647,6 +648,7 @@ class _Check:
         unknown = frame.columns[label].missing
         rows = len(frame.lines)
         if not unknown.any():
+            self.notes += with_every_label(frame, label, self.described.decision)
             return
         if unknown.all():
             raise BadLabel(

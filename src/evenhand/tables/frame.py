@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand.errors import InvalidInput, MissingColumn, raise_all
 from evenhand.shown import counted
-from evenhand.tables.column import Cells, Notation, TableColumn, listed, number
+from evenhand.tables.column import TRUE, Cells, Notation, TableColumn, listed, number
 from evenhand.words import (
     BoolArray,
     ColumnName,
@@ -44,6 +44,7 @@ MOST_SHOWN = 8
 NoteKind = Literal[
     "columns",  # a column was named, renamed or left out
     "people without a label",  # rows were left out because they have no label
+    "outcomes of all",  # nobody lacks a label: they may all have been accepted
     "missing values",  # rows were left out because a value is missing
     "many left out",  # so many that the others may be different people
     "filled",  # missing values of a column were filled in
@@ -122,6 +123,52 @@ def without_label(people: int, column: str) -> Note:
     return Note("people without a label", text, column)
 
 
+def with_every_label(frame: "Frame", column: str, decision: str | None = None) -> list[Note]:
+    """Say whom figures are about where nobody lacks an outcome: of the accepted alone, perhaps.
+
+    Outcomes are usually known for accepted people only, and a table from which the rejected were
+    removed looks like one in which everybody was accepted.
+
+    Parameters
+    ----------
+    frame : Frame
+        The table.
+    column : str
+        The column of the label, which has no gap.
+    decision : str, optional
+        The column of the historic decision.
+
+    Returns
+    -------
+    list of Note
+        One note of the kind "outcomes of all"; none where a decision shows that people were
+        rejected and have outcomes all the same.
+
+    Examples
+    --------
+    >>> columns = {"repaid": TableColumn(("1", "0")), "granted": TableColumn(("yes", "yes"))}
+    >>> print(*with_every_label(Frame("loans", columns, (2, 3)), "repaid"))
+    everybody (2 people) has an outcome: if these are the people who were accepted ('granted' is yes
+    for all), every figure speaks of accepted people only, and not of all who apply
+    """
+    same = {
+        name: text
+        for name, one in frame.columns.items()
+        if name != column and len(set(one.texts)) == 1 and (text := one.texts[0]) is not None
+    }
+    if decision is not None and decision not in same:
+        return []
+    who = f"everybody ({counted(len(frame))}) has an outcome"
+    speaks = "every figure speaks of accepted people only, and not of all who apply"
+    if decision is not None:
+        text = f"{who}, and {decision!r} is {same[decision]} for all: {speaks}"
+    else:
+        hints = [f"{name!r} is {one} for all" for name, one in same.items() if one.lower() in TRUE]
+        seen = f" ({hints[0]})" if hints else ""
+        text = f"{who}: if these are the people who were accepted{seen}, {speaks}"
+    return [Note("outcomes of all", text, column)]
+
+
 @dataclass(frozen=True, eq=False)
 class Frame:
     """Named columns of equal length, as they stand in a source.
@@ -166,7 +213,7 @@ class Frame:
             for name, column in [*self.columns.items()][:MOST_SHOWN]
         ]
         number = len(self.columns)
-        size = f"{len(self):,} rows, {number:,} column{'s' * (number != 1)}"
+        size = f"{counted(len(self), 'row', 'rows')}, {number:,} column{'s' * (number != 1)}"
         return _listed_columns(f"<Frame {self.source!r}: {size}>", columns, number)
 
     def __getitem__(self, name: str) -> TableColumn:
@@ -592,7 +639,7 @@ class Table:
         sizes = Counter(map(str, self.group.tolist()))
         groups = ", ".join(f"{group} {people:,}" for group, people in sorted(sizes.items()))
         good = f"{int((self.label == 1).sum()):,} with the good outcome"
-        head = f"<Table {self.name!r}: {len(self):,} people, {good}; groups: {groups}>"
+        head = f"<Table {self.name!r}: {counted(len(self))}, {good}; groups: {groups}>"
         return _listed_columns(head, columns, len(self.names))
 
     @cached_property
@@ -740,7 +787,7 @@ class LabelledFrame:
     def __repr__(self) -> str:
         features = listed(self.features)
         groups = listed(sorted(map(str, set(self.group.tolist()))))
-        people = f"{len(self):,} people; features: {features}; groups: {groups}"
+        people = f"{counted(len(self))}; features: {features}; groups: {groups}"
         return f"<LabelledFrame {self.name!r}: {people}>"
 
     def with_columns(self, columns: Mapping[str, Cells]) -> "LabelledFrame":
