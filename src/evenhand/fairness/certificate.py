@@ -233,6 +233,46 @@ class CoveredFrom:
 
 
 @dataclass(frozen=True)
+class Suspension:
+    """An assumption was found to be broken: no earlier claim of the learner stands.
+
+    Parameters
+    ----------
+    round : int
+        The first round that was decided after it.
+    reasons : tuple of str
+        What was found.
+    resumed : int, optional
+        The first round for which learned rules were certified again; None as long as constants
+        alone decide.
+
+    Examples
+    --------
+    >>> Suspension(20_400, ("group mix",), 21_650).describe()
+    'suspended at round 20,400 (group mix); constants alone decided until round 21,650'
+    >>> Suspension(20_400, ("group mix",)).describe()
+    'suspended at round 20,400 (group mix); constants alone have decided since'
+    """
+
+    round: int
+    reasons: tuple[str, ...]
+    resumed: int | None = None
+
+    def describe(self) -> str:
+        """The suspension in words.
+
+        Returns
+        -------
+        str
+            When it was, why, and until when constants alone decided.
+        """
+        meanwhile = "constants alone have decided since"
+        if self.resumed is not None:
+            meanwhile = f"constants alone decided until round {self.resumed:,}"
+        return f"suspended at round {self.round:,} ({'; '.join(self.reasons)}); {meanwhile}"
+
+
+@dataclass(frozen=True)
 class RateCeiling:
     """A rate of all people that stays below a ceiling.
 
@@ -290,6 +330,7 @@ def standard_assumptions(
     late_groups: bool = False,
     audit_budget: bool = False,
     quota: bool = False,
+    since: int = 0,
 ) -> tuple[str, ...]:
     """The assumptions of every certificate, in words.
 
@@ -303,6 +344,9 @@ def standard_assumptions(
         Whether some groups became known after the draw.
     audit_budget, quota : bool, default False
         Whether there is an audit budget, which waits for labels, or a quota.
+    since : int, default 0
+        The round from which the population is the one that the claim is about: that of the last
+        suspension.
 
     Returns
     -------
@@ -320,6 +364,7 @@ def standard_assumptions(
         if maturity is None:
             watched += ", if the delays of labels, counted in people, are alike for all"
         watched += ")"
+    unchanged = f" from round {since:,} on" if since else ""
     labels = "a label that had not come when its cohort closed counts as the worst case"
     if maturity is not None:
         labels = (
@@ -327,7 +372,7 @@ def standard_assumptions(
             "unresolved ones count as the worst case"
         )
     assumptions = [
-        f"people arrive independently from one population that does not change{watched}",
+        f"people arrive independently from one population that does not change{unchanged}{watched}",
         "the label of a person does not depend on the decisions about others",
         labels,
         "the recorded propensities are those with which decisions were drawn; the audit coin "
@@ -384,7 +429,10 @@ class Certificate(Shown, Brief):
     groups : tuple, optional
         The groups that the claim covers.
     covered : tuple of CoveredFrom, optional
-        The first round from which each of them is covered.
+        The first round from which each of them is covered; none of them before the last suspension.
+    suspensions : tuple of Suspension, optional
+        When and why the learner was suspended: nothing is claimed of the rounds before the last
+        one.
     outside : tuple of OutsideCount, optional
         People outside the claim.
     overruled : tuple of DrawCount, optional
@@ -424,7 +472,8 @@ class Certificate(Shown, Brief):
     -----
     The claim: with probability at least 1 - delta over the learner's whole run,
     |gap| <= limit for every policy it deploys, and, where there is a cap, each of them accepts at
-    most that share of the population.
+    most that share of the population. After a suspension it is about the policies that are deployed
+    from that round on: an assumption was false before, and nobody knows since when.
 
     Examples
     --------
@@ -454,6 +503,7 @@ class Certificate(Shown, Brief):
     valid_until: int | None = None
     groups: tuple[Scalar, ...] = ()
     covered: tuple[CoveredFrom, ...] = ()
+    suspensions: tuple[Suspension, ...] = ()
     outside: tuple[OutsideCount, ...] = ()
     overruled: tuple[DrawCount, ...] = ()
     late_groups: tuple[DrawCount, ...] = ()
@@ -488,6 +538,13 @@ class Certificate(Shown, Brief):
             raise InvalidInput(f"the data window {self.window} ends before it begins.")
         if self.status == "suspended" and not self.reason:
             raise InvalidInput("a suspended certificate needs its reason.")
+        before = [one for one in self.covered if one.round < self.since]
+        if before:
+            raise InvalidInput(
+                f"{before[0].describe()}, and the learner was suspended at round {self.since:,}: "
+                "no group is covered before that.",
+                argument="covered",
+            )
         for gap in self.gaps if self.status == "certified" else ():
             if not gap.within(self.limit):
                 raise InvalidInput(
@@ -535,9 +592,14 @@ class Certificate(Shown, Brief):
         return {one.group: one.round for one in self.covered}
 
     @property
+    def since(self) -> int:
+        """The first round that the claim is about: that of the last suspension; 0: all rounds."""
+        return self.suspensions[-1].round if self.suspensions else 0
+
+    @property
     def claim(self) -> str:
-        """The guarantee in words: first of the groups that are covered over the whole run, then of
-        those that joined later.
+        """The guarantee in words: first of the groups that are covered over the whole run (after a
+        suspension: since then), then of those that joined later.
         """
         rates = " and ".join(dict.fromkeys(gap.rate for gap in self.gaps)) or "constrained rate"
         if self.scope == "table":
@@ -549,11 +611,12 @@ class Certificate(Shown, Brief):
             )
             kept = [f"{one.rate} of all people at most {one.ceiling:g}" for one in self.ceilings]
             return f"{'; '.join([claim, *kept])}."
-        covered_from = [self.covered_from.get(group, 0) for group in self.groups]
-        # A gap is between two groups. After a suspension both may be new.
-        start = sorted(covered_from)[1] if len(covered_from) > 1 else 0
-        since = f"from round {start:,} on" if start else "over the whole run of the learner"
-        later = [one for one in self.covered if one.round > start]
+        whole = "over the whole run of the learner"
+        policies = "every policy it deploys"
+        if self.since:
+            whole = f"from round {self.since:,} on"
+            policies += " from then on"
+        later = [one for one in self.covered if one.round > self.since]
         joined = {one.group for one in later}
         named = ", ".join(str(group) for group in self.groups if group not in joined)
         between = "any two groups (a constant treats all people alike)"
@@ -561,9 +624,15 @@ class Certificate(Shown, Brief):
             between = f"any two of the groups {named}"
         sentences = [
             f"Certified with probability at least {1 - self.delta:.6g}, under the assumptions "
-            f"below: {since} the gap in {rates} between {between} is at most {self.limit:.6g} for "
-            "every policy it deploys (manual overrides are not covered)."
+            f"below: {whole} the gap in {rates} between {between} is at most {self.limit:.6g} for "
+            f"{policies} (manual overrides are not covered)."
         ]
+        if self.since:
+            why = "; ".join(self.suspensions[-1].reasons)
+            sentences.append(
+                f"The learner was suspended at round {self.since:,} ({why}): nothing is claimed of "
+                "the policies before, nor of the people whom they decided about."
+            )
         sentences += [
             f"Group {one.group} joined: the same holds for it from round {one.round:,} on."
             for one in later
@@ -574,9 +643,10 @@ class Certificate(Shown, Brief):
     def _share_sentences(self) -> list[str]:
         sentences = []
         if self.accept_at_most is not None:
+            since = f"round {self.since:,}" if self.since else "the first person"
             sentences.append(
                 "With the same probability every policy accepts at most "
-                f"{self.accept_at_most:.6g} of the population, from the first person on."
+                f"{self.accept_at_most:.6g} of the population, from {since} on."
             )
         if self.accept_at_least is not None:
             floor = f"at least {self.accept_at_least:.6g} of the population"
@@ -669,6 +739,7 @@ class Certificate(Shown, Brief):
         lines += [
             f"  group {c.group}, label {c.label:+d}: {c.people:,} people" for c in self.counts
         ]
+        lines += [f"  {one.describe()}" for one in self.suspensions]
         for count in self.outside:
             who = "whose group is unknown" if count.group is None else f"of group {count.group}"
             lines += [f"  outside the certificate: {count.people:,} people {who}"]
@@ -721,6 +792,9 @@ class Certificate(Shown, Brief):
             "gaps": [asdict(gap) for gap in self.gaps],
             "groups": list(self.groups),
             "covered": [asdict(one) for one in self.covered],
+            "suspensions": [
+                {**asdict(one), "reasons": list(one.reasons)} for one in self.suspensions
+            ],
             "outside": [asdict(count) for count in self.outside],
             "overruled": [asdict(count) for count in self.overruled],
             "late_groups": [asdict(count) for count in self.late_groups],
@@ -775,6 +849,10 @@ class Certificate(Shown, Brief):
             gaps=tuple(GapInterval(**gap) for gap in value["gaps"]),
             groups=tuple(value["groups"]),
             covered=tuple(CoveredFrom(**one) for one in value["covered"]),
+            suspensions=tuple(
+                Suspension(one["round"], tuple(one["reasons"]), one["resumed"])
+                for one in value["suspensions"]
+            ),
             outside=tuple(OutsideCount(**count) for count in value["outside"]),
             overruled=tuple(DrawCount(**count) for count in value["overruled"]),
             late_groups=tuple(DrawCount(**count) for count in value["late_groups"]),

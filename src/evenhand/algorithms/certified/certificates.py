@@ -67,6 +67,7 @@ def certificate(
             late_groups=bool(evidence.late_groups or evidence.unknown),
             audit_budget=guarantee.budgeted,
             quota=guarantee.has_quota,
+            since=state.began,
         ),
         counts=tuple(
             CellCount(plain_label(g), y, int(n)) for (g, y), n in _sorted(evidence.judged)
@@ -80,6 +81,7 @@ def certificate(
         covered=tuple(
             CoveredFrom(plain_label(group), first) for group, first in state.covered_from.items()
         ),
+        suspensions=state.suspensions,
         outside=tuple(OutsideCount(known_label(g), int(n)) for g, n in _sorted(uncovered(state))),
         overruled=_draws(evidence.overruled),
         late_groups=_draws(evidence.late_groups),
