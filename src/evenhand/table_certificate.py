@@ -48,7 +48,7 @@ from evenhand.fairness.certificate import (
     RateCeiling,
     plain_label,
 )
-from evenhand.fairness.findings import Finding
+from evenhand.fairness.findings import Finding, size_of, stands
 from evenhand.fairness.rates import RATES, RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import as_class
@@ -207,15 +207,7 @@ class TableCertification(Shown, Brief):
                 "a certificate has no ratios.", hint="limit the gap.", argument="least_ratio"
             )
         allowed = self.certificate.limit if limit is None else limit
-        return tuple(
-            Finding(
-                f"gap {gap.rate} {gap.group} minus {gap.reference}",
-                max(0.0, gap.low, -gap.high),
-                max(abs(gap.low), abs(gap.high)),
-                allowed,
-            )
-            for gap in self.gaps
-        )
+        return tuple(gap.finding(allowed) for gap in self.gaps)
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """The certification in words.
@@ -657,8 +649,7 @@ def _cheapest(
     low = np.array([one.low for one in rules])
     tops = np.array([one.tops for one in rules])
     if not randomise:
-        passes = (high <= limit).all(axis=1) & (low >= -limit).all(axis=1)
-        passes &= (tops <= np.asarray(ceilings)).all(axis=1)
+        passes = [_keeps(one.low, one.high, one.tops, limit, ceilings) for one in rules]
         chosen = int(np.argmin(np.where(passes, costs, np.inf)))
         return np.asarray(np.eye(len(rules))[chosen])
     bounds = np.concatenate([high.T, -low.T, tops.T])
@@ -718,9 +709,16 @@ def _within(
     high = sum(w * one.high for w, one in zip(weights, rules, strict=True))
     low = sum(w * one.low for w, one in zip(weights, rules, strict=True))
     tops = sum(w * one.tops for w, one in zip(weights, rules, strict=True))
-    return bool(
-        np.all(high <= limit) and np.all(low >= -limit) and np.all(tops <= np.asarray(ceilings))
-    )
+    return _keeps(np.atleast_1d(low), np.atleast_1d(high), np.atleast_1d(tops), limit, ceilings)
+
+
+def _keeps(
+    low: FloatArray, high: FloatArray, tops: FloatArray, limit: float, ceilings: Sequence[float]
+) -> bool:
+    """Whether all ends are within the limit and the ceilings, as the certificate will say it."""
+    gaps = (stands(*size_of(*ends), limit) for ends in zip(low, high, strict=True))
+    rates = (stands(0.0, top, most) for top, most in zip(tops, ceilings, strict=True))
+    return all(one == "within" for one in (*gaps, *rates))
 
 
 def _certificate(

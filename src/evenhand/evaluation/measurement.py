@@ -54,7 +54,7 @@ from evenhand.bounds.proportions import (
 from evenhand.bounds.sequences import difference_sequence, proportion_sequence
 from evenhand.contracts import Json, Policy, Rate
 from evenhand.errors import InvalidInput
-from evenhand.fairness.findings import Finding, judge
+from evenhand.fairness.findings import Finding, judge, size_of
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
@@ -302,10 +302,8 @@ class Measurement(Shown, Brief):
             where = f"{rate.symbol} by {rate.grouping}" if rate.grouping else rate.symbol
             for pair in rate.pairs:
                 if limit is not None and pair.difference_interval is not None:
-                    low, high = pair.difference_interval
-                    nearest = max(0.0, low, -high)
-                    farthest = max(abs(low), abs(high))
-                    found.append(Finding(f"gap {where} {pair.name}", nearest, farthest, limit))
+                    size = size_of(*pair.difference_interval)
+                    found.append(Finding(f"gap {where} {pair.name}", *size, limit))
                 if least_ratio is not None and pair.ratio_interval is not None:
                     low, high = pair.ratio_interval
                     what = f"ratio {where} {pair.group} over {pair.reference}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
+from evenhand.fairness.findings import ROUNDING, Finding, Status, size_of, stands
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ FORMAT = 1
 PROTOCOL_VERSION = 1
 """The version of the protocol by which rounds become cohorts, and cohorts a certificate
 (docs/guarantee/proof.md). Stored documents carry it; one with another version raises an error."""
-
-TOLERANCE = 1e-9
-"""How far a solver's rounding may carry an interval beyond the limit."""
 
 Scalar = str | int | float | bool
 """A group's label in JSON; other kinds are written as their text."""
@@ -75,6 +73,37 @@ class GapInterval:
         object.__setattr__(self, "group", plain_label(self.group))
         object.__setattr__(self, "reference", plain_label(self.reference))
 
+    def finding(self, limit: float) -> Finding:
+        """The gap beside its limit.
+
+        Parameters
+        ----------
+        limit : float
+            The largest gap that is allowed.
+
+        Returns
+        -------
+        Finding
+            What a gate, a page and a document judge.
+        """
+        what = f"gap {self.rate} {self.group} minus {self.reference}"
+        return Finding(what, *size_of(self.low, self.high), limit)
+
+    def stands(self, limit: float) -> Status:
+        """How the gap stands to its limit.
+
+        Parameters
+        ----------
+        limit : float
+            The largest gap that is allowed.
+
+        Returns
+        -------
+        {"within", "above", "not shown"}
+            The status of its finding.
+        """
+        return self.finding(limit).status
+
     def within(self, limit: float) -> bool:
         """Whether the interval is not empty and says |gap| <= limit.
 
@@ -88,7 +117,7 @@ class GapInterval:
         bool
             True if the interval supports the limit.
         """
-        return self.low <= self.high + TOLERANCE and max(self.high, -self.low) <= limit + TOLERANCE
+        return self.stands(limit) == "within"
 
     def describe(self) -> str:
         """The interval in one line.
@@ -99,7 +128,7 @@ class GapInterval:
             Who is compared, and between which values the gap lies.
         """
         what = f"{self.rate} of {self.group} minus {self.reference}"
-        if self.low > self.high + TOLERANCE:
+        if self.low > self.high + ROUNDING:
             return f"{what}: no value is consistent with the data"
         return f"{what}: between {self.low:+.4f} and {self.high:+.4f}"
 
@@ -529,7 +558,7 @@ class Certificate(Shown, Brief):
             raise InvalidInput(f"the limit is {self.limit}; a gap limit lies in (0, 1].")
         if not 0 < delta < 1:
             raise InvalidInput(f"delta is {delta}; it must lie strictly between 0 and 1.")
-        if not 0 <= self.spent <= delta + TOLERANCE:
+        if not 0 <= self.spent <= delta + ROUNDING:
             raise InvalidInput(
                 f"{self.spent} is spent of delta = {delta}; it cannot be more.",
                 hint="take .spent of the delta ledger.",
@@ -553,7 +582,7 @@ class Certificate(Shown, Brief):
                     "reason.",
                 )
         for one in self.ceilings if self.status == "certified" else ():
-            if one.high > one.ceiling + TOLERANCE:
+            if stands(0.0, one.high, one.ceiling) != "within":
                 raise InvalidInput(f"{one.describe()}; that does not support the ceiling.")
 
         self._require_shares()
@@ -577,8 +606,8 @@ class Certificate(Shown, Brief):
         object.__setattr__(self, "accepted", (float(low), float(high)))
         if self.status != "certified":
             return
-        below = low < least - TOLERANCE and self.floor_suspended is None
-        if below or high > most + TOLERANCE or low > high + TOLERANCE:
+        below = low < least - ROUNDING and self.floor_suspended is None
+        if below or high > most + ROUNDING or low > high + ROUNDING:
             raise InvalidInput(
                 f"the policy accepts between {low:.6g} and {high:.6g} of the population; that does "
                 f"not support {least:.6g} to {most:.6g}.",

@@ -603,10 +603,8 @@ def _certified(record: TableCertification, columns: Sequence[str] | None = None)
 def _gap_table(title: str, gaps: Sequence[GapInterval], limit: float) -> PageTable:
     rows = []
     for gap in gaps:
-        above = max(gap.low, -gap.high) > limit
-        status = "within" if gap.within(limit) else "above" if above else "not shown"
         ends = between((gap.low, gap.high), "+")
-        rows.append((gap.rate, compared(gap.group, gap.reference), ends, status))
+        rows.append((gap.rate, compared(gap.group, gap.reference), ends, gap.stands(limit)))
     heads = ("rate", "compared", "gap in the population", f"at most {limit:g}")
     return PageTable(title, heads, tuple(rows))
 

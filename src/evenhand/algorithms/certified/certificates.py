@@ -23,14 +23,13 @@ from evenhand.fairness.certificate import (
     plain_label,
     standard_assumptions,
 )
+from evenhand.fairness.findings import ROUNDING
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.rounds import Epoch, GroupCounts
 from evenhand.words import Group
 
 Key = TypeVar("Key")
-ROUNDING = 1e-9
-"""How far a solver's rounding may carry a mixture beyond the limit."""
 
 
 def certificate(
