@@ -39,6 +39,7 @@ from evenhand.bounds.proportions import difference_interval, proportion_interval
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json, Rate
 from evenhand.errors import CannotEstimateRate, InvalidInput, NotConverged, NotSerialisable
 from evenhand.faircsc import bind_fair
+from evenhand.fairness.acceptance import Acceptance
 from evenhand.fairness.certificate import (
     GIVEN_POLICY_ASSUMPTIONS,
     SPLIT_TABLE_ASSUMPTIONS,
@@ -176,6 +177,11 @@ class TableCertification(Shown, Brief):
         return 1.0 - self.policy.weight_of(*CONSTANTS)
 
     @property
+    def acceptance(self) -> Acceptance | None:
+        """Whom the policy accepts of the people who certified it, and what it saves there."""
+        return self.certificate.acceptance
+
+    @property
     def gaps(self) -> tuple[GapInterval, ...]:
         """The gaps that a gate judges: those of the model as it is, or of the certified policy."""
         return self.certificate.gaps if self.model is None else self.model
@@ -222,7 +228,7 @@ class TableCertification(Shown, Brief):
         str
             The claim, the policy, and what it costs.
         """
-        lines = [self.certificate.claim, ""]
+        lines = [*self.certificate.with_use([self.certificate.claim]), ""]
         if self.model is not None:
             lines += [f"The policy as it is: {gap.describe()}." for gap in self.model]
         fitted = (
@@ -234,6 +240,8 @@ class TableCertification(Shown, Brief):
             f"Cost per person {self.cost:.4f}; the better constant {self.constant_cost:.4f}.",
             "",
             self.policy.describe(names),
+            "",
+            *(() if self.acceptance is None else self.acceptance.lines),
             "",
             *(gap.describe() for gap in self.certificate.gaps),
             *(one.describe() for one in self.certificate.ceilings),
@@ -721,6 +729,24 @@ def _keeps(
     return all(one == "within" for one in (*gaps, *rates))
 
 
+def _acceptance(
+    policy: Mixture, rules: Sequence[CertifiedRule], part: TablePart, groups: Sequence[Group]
+) -> Acceptance:
+    """Whom the policy accepts of the people who certified it."""
+    chance = np.zeros(len(part))
+    for one in rules:
+        if one.weight > 0:
+            chance += one.weight * part.accepts(one.rule)
+    return Acceptance.of(
+        np.minimum(chance, 1.0),
+        part.group,
+        part.label,
+        groups={group: plain_label(group) for group in groups},
+        learned_weight=1.0 - policy.weight_of(*CONSTANTS),
+        costs=(part.accept_cost, part.reject_cost),
+    )
+
+
 def _certificate(
     policy: Mixture,
     rules: Sequence[CertifiedRule],
@@ -756,6 +782,7 @@ def _certificate(
         window=(0, len(second.rows)),
         assumptions=assumptions,
         counts=counts,
+        acceptance=_acceptance(policy, rules, second, ends.groups),
         gaps=ends.intervals(rules, weights),
         groups=tuple(plain_label(group) for group in ends.groups),
         models=models,

@@ -504,6 +504,9 @@ def show_test(screen: "Console", file: "PolicyFile", measured: "Measurement", li
         if len(measured.rates[0].groups) == 1
         else f"neither within nor above the limit of {limit:g} is shown: more people are needed",
     }
+    if measured.acceptance is not None:
+        style = "" if measured.acceptance.useful else "yellow"
+        show_lines(screen, measured.acceptance.sentences, style)
     for rate in measured.rates:
         show_rate(screen, rate)
         if rate.asked:

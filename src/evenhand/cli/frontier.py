@@ -307,8 +307,7 @@ class RuleBook:
         from rich.text import Text
 
         for place, hypothesis in enumerate(self.numbered, 1):
-            text = hypothesis.describe(self.names).removeprefix("accept if ")
-            rule = text if text.startswith("accept ") else f"accept if {text}"
+            rule = hypothesis.describe(self.names)
             cut = rule if len(rule) <= LONG else rule[:LONG] + " ..."
             out.print(Text(f"  rule {place}: {cut}"))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
+from evenhand.fairness.acceptance import MEANING, Acceptance
 from evenhand.fairness.findings import ROUNDING, Finding, Status, size_of, stands
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown
 
@@ -27,6 +28,7 @@ FORMAT = 1
 PROTOCOL_VERSION = 1
 """The version of the protocol by which rounds become cohorts, and cohorts a certificate
 (docs/guarantee/proof.md). Stored documents carry it; one with another version raises an error."""
+
 
 Scalar = str | int | float | bool
 """A group's label in JSON; other kinds are written as their text."""
@@ -481,6 +483,9 @@ class Certificate(Shown, Brief):
         certified on a table.
     ceilings : tuple of RateCeiling, optional
         Rates of all people that are kept below a ceiling.
+    acceptance : Acceptance, optional
+        Whom the policy accepts of the people who certified it, and what it saves there; of a table
+        alone. For a learner the log of its decisions says it.
     accept_at_most, accept_at_least : float, optional
         The cap and the floor of the share of the population that is accepted.
     accepted : (float, float), optional
@@ -542,6 +547,7 @@ class Certificate(Shown, Brief):
     columns: str = field(default="", repr=False)
     scope: Literal["run", "table"] = "run"
     ceilings: tuple[RateCeiling, ...] = field(default=(), repr=False)
+    acceptance: Acceptance | None = field(default=None, repr=False)
     accept_at_most: float | None = field(default=None, repr=False)
     accept_at_least: float | None = field(default=None, repr=False)
     accepted: tuple[float, float] | None = field(default=None, repr=False)
@@ -686,6 +692,24 @@ class Certificate(Shown, Brief):
                 sentences.append(f"The floor, {floor}, is suspended: {why}.")
         return sentences
 
+    def with_use(self, answer: Sequence[str]) -> list[str]:
+        """An answer with the verdict about use and the acceptances of the people who certified it.
+
+        Parameters
+        ----------
+        answer : sequence of str
+            What is said else, sentence by sentence.
+
+        Returns
+        -------
+        list of str
+            They stand first where something speaks against the use of the policy.
+        """
+        if self.acceptance is None:
+            return list(answer)
+        said = [*self.acceptance.sentences, MEANING]
+        return [*answer, *said] if self.acceptance.useful else [*said, *answer]
+
     @property
     def unknown_group(self) -> int:
         """People whose group is unknown, and who are therefore outside."""
@@ -750,7 +774,9 @@ class Certificate(Shown, Brief):
         params = ", ".join(f"{name} {value}" for name, value in self.bound_params.items())
         lines = [f"SUSPENDED: {self.reason}. No claim stands."]
         if self.status == "certified":
-            lines = [self.claim]
+            lines = self.with_use([self.claim])
+        if self.acceptance is not None:
+            lines += [f"  {line}" for line in self.acceptance.lines]
         lines += [f"Policy: sha256 {self.policy}"]
         lines += [f"Model: sha256 {model}" for model in self.models]
         if self.schema is not None:
@@ -797,6 +823,8 @@ class Certificate(Shown, Brief):
             named |= {"schema_sha256": self.schema, "columns": self.columns}
         if self.scope == "table":
             named |= {"scope": "table", "ceilings": [asdict(one) for one in self.ceilings]}
+        if self.acceptance is not None:
+            named["acceptance"] = self.acceptance.to_json()
         if self.accepted is not None:
             named["shares"] = {
                 "accept_at_most": self.accept_at_most,
@@ -867,8 +895,10 @@ class Certificate(Shown, Brief):
         shares = dict(value.get("shares", {}))
         if shares:
             shares["accepted"] = tuple(shares["accepted"])
+        acceptance = value.get("acceptance")
         return cls(
             **{name: value[name] for name in as_they_are},
+            acceptance=None if acceptance is None else Acceptance.from_json(acceptance),
             bound=value["bound"]["name"],
             bound_params=value["bound"]["params"],
             policy=value["policy_sha256"],
