@@ -489,7 +489,8 @@ class Certificate(Shown, Brief):
     accept_at_most, accept_at_least : float, optional
         The cap and the floor of the share of the population that is accepted.
     accepted : (float, float), optional
-        Between which values the share lies that the policy accepts; with a cap or a floor.
+        Between which values the share lies that the policy of a learner accepts: with a cap or a
+        floor by its evidence, without by the weights of accepting and rejecting all applicants.
     floor_suspended : str, optional
         Why the floor is not kept: what outranks it.
     status : "certified" or "suspended"
@@ -784,8 +785,12 @@ class Certificate(Shown, Brief):
         lines += [f"  {gap.describe()}" for gap in self.gaps]
         if self.accepted is not None:
             low, high = self.accepted
-            floor = f"between {low:.4f} and " if self.accept_at_least is not None else "at most "
-            lines += [f"  share of the population that is accepted: {floor}{high:.4f}"]
+            alone = self.accept_at_most is not None and self.accept_at_least is None
+            floor = "at most " if alone else f"between {low:.4f} and "
+            how = ""
+            if self.accept_at_most is None and self.accept_at_least is None:
+                how = " (by the weights of the constants; the log says how many were)"
+            lines += [f"  share of the population that is accepted: {floor}{high:.4f}{how}"]
         lines += [
             f"Bound: {self.bound}" + (f" ({params})" if params else ""),
             f"Delta: {self.spent:.6g} of {self.delta:.6g} booked",
@@ -816,7 +821,7 @@ class Certificate(Shown, Brief):
         dict
             `from_json` reads it back, bit for bit.
         """
-        named: Json = {}  # only certificates of fitted models, of frames and of caps have these
+        named: Json = {}  # not every certificate has these
         if self.models:
             named["models"] = list(self.models)
         if self.schema is not None:

@@ -108,10 +108,13 @@ def certificate_of(state: CertifiedState, epoch: Epoch) -> Certificate:
 def _shares(
     state: CertifiedState, policy: Mixture, accepted: AcceptedShareEnds | None
 ) -> dict[str, Any]:
-    """What is said of the accepted share, where there is a cap or a floor."""
+    """What is said of the accepted share. Without a cap and a floor no interval is kept of it, and
+    the constants' weights say: at least that of accept-all, at most all but that of reject-all.
+    """
     guarantee = state.guarantee
     if not guarantee.limits_acceptance:
-        return {}
+        most = max(0.0, 1.0 - policy.weight_of(REJECT_ALL))
+        return {"accepted": (min(policy.weight_of(ACCEPT_ALL), most), most)}
     if accepted is None:
         exactly = policy.weight_of(ACCEPT_ALL)
         accepted = (exactly, exactly)
