@@ -60,7 +60,7 @@ def test_shares_and_saving_are_those_of_a_slow_count(seed):
     # the rule of the verdict
     mean = sum(saved) / 60
     slow = "gain"
-    if mean <= 1e-9:
+    if mean <= 1e-9 * sum(policy) / 60:
         slow = "no gain"
     elif mean < 2 * statistics.stdev(saved) / math.sqrt(60):
         slow = "within chance"
@@ -95,18 +95,18 @@ def with_saving(cost, constant=0.5, error=0.01, learned=1.0, share=0.1, accepts=
         (
             with_saving(0.5, learned=0.0, share=0.0),
             "constant",
-            "the policy rejects all applicants, whoever they are. So nothing was gained over "
-            "rejecting everybody.",
+            "Nothing was learned, and nothing gained: the policy rejects all applicants.",
         ),
         (
             with_saving(0.5, learned=1e-17, share=1.0, accepts=True),
             "constant",
-            "accepts all applicants, whoever they are. So nothing was gained over accepting",
+            "Nothing was learned, and nothing gained: the policy accepts all applicants.",
         ),
         (
             with_saving(0.7, learned=0.0, share=0.0, accepts=True),
             "constant",
-            "it costs 0.7000 per person, and accepting all applicants 0.5000.",
+            "rejects all applicants. It costs 0.7000 per person, and accepting all applicants "
+            "0.5000.",
         ),
         (with_saving(0.6, learned=0.0, share=0.2), "constant", "accepts 20.0% by lot"),
     ],
@@ -115,6 +115,14 @@ def test_the_verdict_about_use_in_words(found, use, said):
     assert found.use == use
     assert said in found.sentences[0]
     assert found.useful == (use == "gain")
+
+
+def test_a_last_bit_is_neither_a_saving_nor_a_loss_in_any_currency():
+    for unit in (1e-9, 1.0, 1e9):
+        for bit in (-1, 0, 1):
+            cost = 0.3 * unit * (1 + bit * 2**-52)
+            assert with_saving(cost, 0.3 * unit, 0.0).use == "no gain"
+        assert with_saving(0.29 * unit, 0.3 * unit, 0.001 * unit).use == "gain"
 
 
 def test_a_policy_that_rejects_most_of_the_good_says_so():

@@ -67,7 +67,7 @@ class Saving:
     rejecting i, the constant costs d_i = x_i (c - p_i) more than the policy for person i. The
     saving per person is the mean of the d_i, and its standard error sqrt(sum_i (d_i - mean)^2 /
     (n (n - 1))). The constant is chosen on the same people, as part of the policy may have been, so
-    neither is an unbiased estimate for the population.
+    that these are no estimates for the population.
 
     Parameters
     ----------
@@ -92,8 +92,11 @@ class Saving:
 
     @property
     def mean(self) -> float:
-        """What is saved per person; negative if the policy is dearer than the constant."""
-        return self.constant_cost - self.cost
+        """What is saved per person; negative if the policy costs more than the constant. Rounding
+        is no saving.
+        """
+        saved = self.constant_cost - self.cost
+        return saved if abs(saved) > ROUNDING * max(self.cost, self.constant_cost) else 0.0
 
     @property
     def share(self) -> float:
@@ -207,15 +210,14 @@ class Acceptance:
     def use(self) -> Use | None:
         """The verdict about use, on these people.
 
-        "constant": no learned rule has any weight. "no gain": the saving is at most rounding.
-        "within chance": it is positive, and below CHANCE standard errors. "gain": it is at least
-        that. None if no prices are known.
+        "constant": no learned rule has any weight. "no gain": nothing is saved. "within chance":
+        less than CHANCE standard errors. "gain": at least that. None if no prices are known.
         """
         if self.learned_weight <= ROUNDING:
             return "constant"
         if self.saving is None:
             return None
-        if self.saving.mean <= ROUNDING:
+        if self.saving.mean <= 0:
             return "no gain"
         return "within chance" if self.saving.mean < CHANCE * self.saving.error else "gain"
 
@@ -249,16 +251,14 @@ class Acceptance:
             share = round(self.share(), 9)
             whole = {1.0: "accepts all applicants", 0.0: "rejects all applicants"}
             does = whole.get(share, f"accepts {share:.1%} by lot")
-            text = f"Nothing was learned: the policy {does}, whoever they are"
             if saving is None:
-                return f"{text}."
-            if saving.mean < -ROUNDING:
+                return f"Nothing was learned: the policy {does}."
+            if saving.mean < 0:
                 return (
-                    f"{text}; it costs {saving.cost:.4f} per person, and {saving.constant} "
-                    f"{saving.constant_cost:.4f}."
+                    f"Nothing was learned: the policy {does}. It costs {saving.cost:.4f} per "
+                    f"person, and {saving.constant} {saving.constant_cost:.4f}."
                 )
-            everybody = "accepting" if saving.constant_accepts else "rejecting"
-            return f"{text}. So nothing was gained over {everybody} everybody."
+            return f"Nothing was learned, and nothing gained: the policy {does}."
         if saving is None:
             return ""
         if self.use == "no gain":
