@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.report.records import people
+from tests.report.records import people, record
 
 import evenhand as eh
 from evenhand.errors import InvalidInput
@@ -52,14 +52,16 @@ def slowly(low, high, limit):
     return "within" if all(inside) else "above"
 
 
-def said_everywhere(record, limit, folder):
+def said_everywhere(certification, limit, folder):
     """What each medium says: the gate, its document, the page's headline, its rows, the card."""
-    result = gate(record, limit)
-    title = "The certified policy" if record.model is None else "The policy as it was handed in"
-    table = next(one for one in contents(record).tables if one.title == title)
+    result = gate(certification, limit)
+    title = (
+        "The certified policy" if certification.model is None else "The policy as it was handed in"
+    )
+    table = next(one for one in contents(certification).tables if one.title == title)
     rows = [row[-1] for row in table.rows]
     page = folder / "card.md"
-    write_report(record, page, verdict=result)
+    write_report(certification, page, verdict=result)
     bold = next(line for line in page.read_text("utf-8").splitlines() if line.startswith("**"))
     return result, rows, bold.lower()
 
@@ -102,8 +104,8 @@ def test_what_is_claimed_is_within_in_every_medium(certified, limit, tmp_path):
                 replace(certified.certificate, limit=limit, gaps=(gap,))
             continue
         document = replace(certified.certificate, limit=limit, gaps=(gap,))
-        record = replace(certified, certificate=document, model=None)
-        result, rows, bold = said_everywhere(record, limit, tmp_path)
+        whole = replace(certified, certificate=document, model=None)
+        result, rows, bold = said_everywhere(whole, limit, tmp_path)
         assert (result.status, rows) == ("within", ["within"])
         assert bold.startswith("**within what is allowed")
 
@@ -133,3 +135,24 @@ def test_a_policy_whose_gap_is_a_last_bit_above_the_limit_is_certified_as_it_is(
     assert found.model == found.certificate.gaps
     assert found.policy.weights == policy.weights
     assert gate(found).status == "within"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("limit", LIMITS)
+def test_an_evaluation_and_a_measurement_agree_with_their_gates(limit):
+    """Two more records with gaps: verdict, rows, gate and document, for the same ends."""
+    evaluated = record("evaluate")
+    measured = record("measure")
+    for low, high in intervals_around(limit):
+        status = GapInterval("FPR", "b", "a", low, high).stands(limit)
+        (gap, *_) = evaluated.gaps
+        gap = replace(gap, estimate=replace(gap.estimate, lower=low, upper=high))
+        one = replace(evaluated, gaps=(gap,), limit=limit, contradiction=False)
+        assert one.verdict == gate(one).status == gap.stands(limit) == status
+        assert gap.to_json(limit)["stands"] == status
+        table = next(table for table in contents(one).tables if table.title == "Gaps")
+        assert table.rows[0][-1] == status
+        (rate, *_) = measured.rates
+        pair = replace(rate.pairs[0], difference_interval=(low, high))
+        two = replace(measured, rates=(replace(rate, pairs=(pair,)),))
+        assert two.verdict(limit=limit) == gate(two, limit).status == status
