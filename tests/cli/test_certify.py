@@ -134,6 +134,7 @@ def test_every_medium_says_how_many_are_accepted_and_what_is_gained(run, tmp_pat
     measured = json.loads(run("test", policy, others, "--json").output)["acceptance"]
     assert measured["use"] in ("gain", "within chance", "no gain")
     assert f"It accepts {measured['share']:.1%} of these 3,000 people" in words(tested.output)
+    assert "e: " in tested.output
     assert run("test", policy, others, "--report", page).exit_code == 0
     assert f"It accepts {measured['share']:.1%} of these 3,000 people" in words(page.read_text())
 

@@ -30,6 +30,7 @@ from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, heading, show_lines
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, collecting, raise_all
+from evenhand.fairness.acceptance import MEANING
 from evenhand.policies.reason_words import joined
 from evenhand.tables import (
     MISSING_VALUE,
@@ -507,6 +508,7 @@ def show_test(screen: "Console", file: "PolicyFile", measured: "Measurement", li
     if measured.acceptance is not None:
         style = "" if measured.acceptance.useful else "yellow"
         show_lines(screen, measured.acceptance.sentences, style)
+        show_lines(screen, [*(f"  {line}" for line in measured.acceptance.lines), MEANING])
     for rate in measured.rates:
         show_rate(screen, rate)
         if rate.asked:
