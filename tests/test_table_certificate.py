@@ -1,5 +1,7 @@
 """The certificate for a table: its claim on populations that are known, its choices, refusals."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
@@ -16,6 +18,7 @@ from evenhand.table_certificate import (
     _with_one_rule,
     certify,
 )
+from evenhand.table_parts import split_table
 
 
 class World:
@@ -247,3 +250,79 @@ def test_the_assumptions_are_those_of_the_way_it_was_certified():
     assert not any("coin" in one for one in given.certificate.assumptions)
     assert "the policy was chosen without the people of the table" in given.certificate.assumptions
     assert "Fitted on 0" not in given.describe()
+
+
+# whom it accepts, and what it is good for
+
+
+def loans(seed, people=3000):
+    """Five groups, of which three are small: within a limit of .05 most people are rejected."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(people, 2))
+    group = rng.choice(list("abcde"), people, p=[0.5, 0.2, 0.1, 0.1, 0.1])
+    good = rng.random(people) < 1 / (1 + np.exp(-(1.0 + 1.5 * x[:, 0])))
+    return eh.LabelledSample(x, group, np.where(good, 1, -1))
+
+
+def strict(seed=2, **options):
+    """A certified policy that rejects nearly everybody, and is cheaper than rejecting all."""
+    prices = eh.Prices(3.0, 1.0)
+    return certify(eh.Stumps(), loans(seed), 0.05, rates="fnr", prices=prices, **options)
+
+
+def test_a_certificate_says_that_most_of_the_good_are_rejected():
+    done = strict()
+    found = done.acceptance
+    assert found.share() < 0.1
+    assert found.share(label=1) < 0.12
+    assert found.use == "gain"
+    for text in (done.describe(), done.certificate.describe()):
+        assert found.sentences[1] in text
+        assert all(line in text for line in found.lines)
+    assert text.index(done.certificate.claim) < text.index(found.sentences[0])
+    document = json.loads(json.dumps(done.to_json(), allow_nan=False))
+    assert document["certificate"]["acceptance"]["share"] == found.share()
+    assert Certificate.from_json(document["certificate"]).acceptance == found
+
+
+def test_the_counts_are_those_of_a_slow_draw_of_each_person():
+    """Counted by the policy itself on the second part of the table, person by person."""
+    sample = loans(4, 1200)
+    done = certify(eh.Stumps(), sample, 0.1, rates="fnr", seed=3)
+    first = split_table(len(sample), 1 / 3, 3)
+    chance = done.policy.acceptance(sample.features[~first], sample.group[~first])
+    wrong = np.where(sample.label[~first] == -1, chance, 1 - chance)
+    assert done.acceptance.saving.cost == pytest.approx(done.cost)
+    assert done.acceptance.saving.cost == pytest.approx(wrong.mean())
+    assert done.acceptance.saving.constant_cost == pytest.approx(done.constant_cost)
+    for one in done.acceptance.counts:
+        here = (sample.group[~first] == one.group) & (sample.label[~first] == one.label)
+        assert one.people == here.sum()
+        assert one.accepted == pytest.approx(chance[here].sum())
+
+
+def test_a_constant_that_is_handed_over_says_first_that_nothing_was_gained():
+    done = strict(randomise=False)
+    assert done.learned_weight == 0.0
+    assert done.acceptance.use == "constant"
+    for text in (done.describe(), done.certificate.describe()):
+        assert text.splitlines()[0] == (
+            "Nothing was learned, and nothing gained: the policy rejects all applicants."
+        )
+
+
+def test_a_policy_that_costs_no_less_than_the_constant_says_so():
+    """Brought from elsewhere, and within the limit as it is: it accepts by the noise column."""
+    sample = loans(1)
+    policy = eh.policies.Mixture((Threshold(1, 0.0, 2), REJECT_ALL), (0.3, 0.7))
+    done = certify(policy, sample, 0.2, rates="fnr", prices=eh.Prices(9.0, 1.0))
+    assert done.policy == policy
+    assert done.acceptance.use == "no gain"
+    assert done.describe().startswith("Nothing was gained: the policy costs ")
+
+
+def test_classifier_hands_the_figures_on():
+    sample = loans(2)
+    model = eh.FairClassifier(eh.Stumps(), "fnr", 0.2, certify=0.05)
+    model.fit(sample.features, sample.label, sensitive_features=sample.group)
+    assert model.certificate_.acceptance.sentences[1] in model.certificate_.describe()

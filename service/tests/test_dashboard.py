@@ -6,6 +6,7 @@ import collections
 import os
 import random
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from service.tests.torture.identity import _throw_coins
 from tests.tools import need
 from tests.without_clocks import PATIENCE, until
 
+from evenhand.fairness.certificate import Certificate, CoveredFrom, Suspension
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand_service import dashboard
@@ -556,3 +558,30 @@ def test_a_new_process_shows_everybody_at_once(tmp_path, monkeypatch):
     fresh.refresh(0)
     assert sum(fresh.people.values()) == 0  # the negative control: without a summary nobody
     second.close()
+
+
+def test_what_was_suspended_is_on_the_pages_and_in_the_document(bank):
+    """A learner that was suspended and is certified again: its certificate and both pages say from
+    which round on something is claimed, and what was found.
+    """
+    run_epochs(bank, 2)
+    newest = [p for p in bank.ledger.policies("loan") if p.in_lineage][-1]
+    issued = Certificate.from_json(bank.ledger.certificate_of(newest).document)
+    again = replace(
+        issued,
+        covered=tuple(CoveredFrom(one, 1234) for one in issued.groups),
+        suspensions=(Suspension(1234, ("labels of north",), 1300),),
+    )
+    bank.ledger.certify("loan", again.to_json(), epoch=newest.epoch)
+    cookie = {"Cookie": session(bank)}
+    for path in ("/dashboard", "/dashboard/certificate"):
+        page = " ".join(bank.client.get(path, headers=cookie).text.split())
+        assert "The learner was suspended at round 1,234 (labels of north)" in page
+        assert "over the whole run of the learner" not in page
+    assert "loan was suspended at round 1,234 (labels of north); constants alone decided" in page
+    overview = " ".join(bank.client.get("/dashboard", headers=cookie).text.split())
+    assert (
+        "since the suspension at round 1,234 that is claimed of the policies after it" in overview
+    )
+    answer = bank.get("/v1/certificate?product=loan").json()
+    assert answer["certificate"]["suspensions"] == again.to_json()["suspensions"]

@@ -11,6 +11,7 @@ from service.tests.shop import Shop
 
 from evenhand_service import Product
 from evenhand_service.ledger import Ledger
+from evenhand_service.trainer import Trainer
 
 LOAN = Product(
     "loan",
@@ -84,4 +85,15 @@ def test_delays_that_change_are_an_alarm_by_design(tmp_path):
     late(shop, 1.0, (5, 5, 5, 5))
     assert late(shop, 30.0, (5, 5, 5, 5))
     assert np.isfinite(shop.trainer.learner.certificate.spent)
+    # what an auditor asks: when was it suspended? Each later certificate on record says so, also
+    # after a restart.
+    issued = [row.document for row in shop.ledger.certificates("loan")]
+    [found] = issued[-1]["suspensions"]
+    assert found["round"] > 0
+    assert found["reasons"]
+    assert issued[0]["suspensions"] == []
+    restarted = Trainer(shop.ledger, shop.product, "after a restart")
+    restarted.catch_up()
+    assert restarted.learner.certificate.suspensions == shop.trainer.learner.certificate.suspensions
+    assert restarted.learner.certificate.since == found["round"]
     shop.shut()

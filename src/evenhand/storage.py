@@ -76,6 +76,7 @@ from evenhand.fairness.certificate import (
     DrawCount,
     GapInterval,
     OutsideCount,
+    Suspension,
 )
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import ConstancyTest, DriftMonitor, Stream
@@ -126,7 +127,7 @@ RECORDS: dict[str, type] = {
         *(ConstantOutcome, TabularOutcome, LogisticOutcome),
         *(DeltaLedger, Booking),
         *(DriftWatch, WatchedRule, DriftMonitor, ConstancyTest, Stream),
-        *(Certificate, CellCount, CoveredFrom, DrawCount, GapInterval, OutsideCount),
+        *(Certificate, CellCount, CoveredFrom, DrawCount, GapInterval, OutsideCount, Suspension),
     )
 }
 """Every record that can be stored, by its name."""

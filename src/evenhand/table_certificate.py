@@ -39,6 +39,7 @@ from evenhand.bounds.proportions import difference_interval, proportion_interval
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json, Rate
 from evenhand.errors import CannotEstimateRate, InvalidInput, NotConverged, NotSerialisable
 from evenhand.faircsc import bind_fair
+from evenhand.fairness.acceptance import Acceptance
 from evenhand.fairness.certificate import (
     GIVEN_POLICY_ASSUMPTIONS,
     SPLIT_TABLE_ASSUMPTIONS,
@@ -48,7 +49,7 @@ from evenhand.fairness.certificate import (
     RateCeiling,
     plain_label,
 )
-from evenhand.fairness.findings import Finding
+from evenhand.fairness.findings import Finding, size_of, stands
 from evenhand.fairness.rates import RATES, RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import as_class
@@ -176,6 +177,11 @@ class TableCertification(Shown, Brief):
         return 1.0 - self.policy.weight_of(*CONSTANTS)
 
     @property
+    def acceptance(self) -> Acceptance | None:
+        """Whom the policy accepts of the people who certified it, and what it saves there."""
+        return self.certificate.acceptance
+
+    @property
     def gaps(self) -> tuple[GapInterval, ...]:
         """The gaps that a gate judges: those of the model as it is, or of the certified policy."""
         return self.certificate.gaps if self.model is None else self.model
@@ -207,15 +213,7 @@ class TableCertification(Shown, Brief):
                 "a certificate has no ratios.", hint="limit the gap.", argument="least_ratio"
             )
         allowed = self.certificate.limit if limit is None else limit
-        return tuple(
-            Finding(
-                f"gap {gap.rate} {gap.group} minus {gap.reference}",
-                max(0.0, gap.low, -gap.high),
-                max(abs(gap.low), abs(gap.high)),
-                allowed,
-            )
-            for gap in self.gaps
-        )
+        return tuple(gap.finding(allowed) for gap in self.gaps)
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """The certification in words.
@@ -230,7 +228,7 @@ class TableCertification(Shown, Brief):
         str
             The claim, the policy, and what it costs.
         """
-        lines = [self.certificate.claim, ""]
+        lines = [*self.certificate.with_use([self.certificate.claim]), ""]
         if self.model is not None:
             lines += [f"The policy as it is: {gap.describe()}." for gap in self.model]
         fitted = (
@@ -242,6 +240,8 @@ class TableCertification(Shown, Brief):
             f"Cost per person {self.cost:.4f}; the better constant {self.constant_cost:.4f}.",
             "",
             self.policy.describe(names),
+            "",
+            *(() if self.acceptance is None else self.acceptance.lines),
             "",
             *(gap.describe() for gap in self.certificate.gaps),
             *(one.describe() for one in self.certificate.ceilings),
@@ -657,8 +657,7 @@ def _cheapest(
     low = np.array([one.low for one in rules])
     tops = np.array([one.tops for one in rules])
     if not randomise:
-        passes = (high <= limit).all(axis=1) & (low >= -limit).all(axis=1)
-        passes &= (tops <= np.asarray(ceilings)).all(axis=1)
+        passes = [_keeps(one.low, one.high, one.tops, limit, ceilings) for one in rules]
         chosen = int(np.argmin(np.where(passes, costs, np.inf)))
         return np.asarray(np.eye(len(rules))[chosen])
     bounds = np.concatenate([high.T, -low.T, tops.T])
@@ -718,8 +717,33 @@ def _within(
     high = sum(w * one.high for w, one in zip(weights, rules, strict=True))
     low = sum(w * one.low for w, one in zip(weights, rules, strict=True))
     tops = sum(w * one.tops for w, one in zip(weights, rules, strict=True))
-    return bool(
-        np.all(high <= limit) and np.all(low >= -limit) and np.all(tops <= np.asarray(ceilings))
+    return _keeps(np.atleast_1d(low), np.atleast_1d(high), np.atleast_1d(tops), limit, ceilings)
+
+
+def _keeps(
+    low: FloatArray, high: FloatArray, tops: FloatArray, limit: float, ceilings: Sequence[float]
+) -> bool:
+    """Whether all ends are within the limit and the ceilings, as the certificate will say it."""
+    gaps = (stands(*size_of(*ends), limit) for ends in zip(low, high, strict=True))
+    rates = (stands(0.0, top, most) for top, most in zip(tops, ceilings, strict=True))
+    return all(one == "within" for one in (*gaps, *rates))
+
+
+def _acceptance(
+    policy: Mixture, rules: Sequence[CertifiedRule], part: TablePart, groups: Sequence[Group]
+) -> Acceptance:
+    """Whom the policy accepts of the people who certified it."""
+    chance = np.zeros(len(part))
+    for one in rules:
+        if one.weight > 0:
+            chance += one.weight * part.accepts(one.rule)
+    return Acceptance.of(
+        np.minimum(chance, 1.0),
+        part.group,
+        part.label,
+        groups={group: plain_label(group) for group in groups},
+        learned_weight=1.0 - policy.weight_of(*CONSTANTS),
+        costs=(part.accept_cost, part.reject_cost),
     )
 
 
@@ -758,6 +782,7 @@ def _certificate(
         window=(0, len(second.rows)),
         assumptions=assumptions,
         counts=counts,
+        acceptance=_acceptance(policy, rules, second, ends.groups),
         gaps=ends.intervals(rules, weights),
         groups=tuple(plain_label(group) for group in ends.groups),
         models=models,

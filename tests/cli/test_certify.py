@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from tests.cli.conftest import LENDING
 
@@ -84,3 +85,71 @@ def test_a_certificate_from_people_with_a_label_says_so(run, lending, tmp_path):
     complete = run("solve", lending, *LENDING, *words)
     assert "Certified for the population" in complete.output
     assert "without a label" not in complete.output
+
+
+def crowd(path, seed=2, people=3000):
+    """Five groups, of which three are small: within a limit of .05 nearly everybody is rejected."""
+    rng = np.random.default_rng(seed)
+    score = rng.normal(size=people)
+    group = rng.choice(list("abcde"), people, p=[0.5, 0.2, 0.1, 0.1, 0.1])
+    good = rng.random(people) < 1 / (1 + np.exp(-(1.0 + 1.5 * score)))
+    rows = (
+        f"{x:.6f},{g},{'yes' if y else 'no'}" for x, g, y in zip(score, group, good, strict=True)
+    )
+    path.write_text("\n".join(["score,region,repaid", *rows]) + "\n")
+    return path
+
+
+CROWD = ("--label", "repaid", "--good", "yes", "--group", "region")
+STRICT = (*CROWD, "--rate", "fnr", "--limit", "0.05", "--price-false-accept", "3")
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_every_medium_says_how_many_are_accepted_and_what_is_gained(run, tmp_path):
+    table = crowd(tmp_path / "loans.csv")
+    policy, page, card = (tmp_path / name for name in ("p.json", "page.html", "card.md"))
+    asked = ("solve", table, *STRICT, "--certify", "0.05")
+    printed = run(*asked, "--out", policy, "--report", page)
+    assert printed.exit_code == 0, printed.output
+    assert run(*asked, "--report", card).exit_code == 0
+    document = json.loads(run(*asked, "--json").output)
+    found = Certificate.from_json(json.loads(policy.read_text())["certificate"]).acceptance
+    assert document["certification"]["certificate"]["acceptance"] == found.to_json()
+    assert found.share() < 0.15
+    assert found.share(label=1) < 0.2
+    for text in (printed.output, page.read_text(), card.read_text()):
+        for sentence in found.sentences:
+            assert sentence in words(text)
+    for text in (page.read_text(), card.read_text()):
+        assert "Whom it accepts, of the people who certified it" in words(text)
+        assert f"{found.share('e', 1):.1%}" in text
+    others = crowd(tmp_path / "others.csv", seed=3)
+    told = run("certify", policy, others, "--json")
+    again = json.loads(told.output)["certificate"]["acceptance"]
+    assert sum(one["people"] for one in again["counts"]) == 3000
+    tested = run("test", policy, others)
+    measured = json.loads(run("test", policy, others, "--json").output)["acceptance"]
+    assert measured["use"] in ("gain", "within chance", "no gain")
+    assert f"It accepts {measured['share']:.1%} of these 3,000 people" in words(tested.output)
+    assert "e: " in tested.output
+    assert run("test", policy, others, "--report", page).exit_code == 0
+    assert f"It accepts {measured['share']:.1%} of these 3,000 people" in words(page.read_text())
+
+
+def test_a_constant_is_not_handed_over_without_a_word(run, tmp_path):
+    table = crowd(tmp_path / "loans.csv")
+    page = tmp_path / "page.html"
+    policy = tmp_path / "p.json"
+    asked = ("solve", table, *STRICT, "--certify", "0.05", "--no-coins")
+    printed = run(*asked, "--report", page, "--out", policy)
+    assert printed.exit_code == 0, printed.output
+    nothing = "Nothing was learned, and nothing gained: the policy rejects all applicants."
+    answer = words(printed.output).split("Certified for the population")[1].strip()
+    assert answer.startswith(nothing)
+    assert words(page.read_text()).index(nothing) < words(page.read_text()).index("Certified with")
+    assert json.loads(policy.read_text())["note"].startswith(nothing)
+    tested = run("test", policy, crowd(tmp_path / "others.csv", seed=3))
+    assert nothing in words(tested.output)

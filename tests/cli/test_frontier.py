@@ -7,6 +7,7 @@ from rich.console import Console
 
 from evenhand.cli.frontier import RuleBook, parse_limits
 from evenhand.hypotheses import ACCEPT_ALL, LinearRule, Threshold
+from evenhand.hypotheses.thresholds import PerGroup
 from evenhand.policies import Mixture
 
 LENDING = ("--label", "repaid", "--good", "yes", "--group", "group")
@@ -125,3 +126,21 @@ def test_long_rules_are_numbered_in_order_of_appearance():
     with console.capture() as capture:
         rules.show(console)
     assert capture.get().strip() == f"rule 1: {long.describe(rules.names)}"
+
+
+def test_long_rules_are_shown_in_their_own_words():
+    """A rule that does not begin with "accept if" is not made to."""
+    names = ["accept rate " + "x" * 60]
+    rules = (
+        Threshold(0, 0.5, 1),
+        PerGroup((("a", Threshold(0, 0.1, 1)), ("b", Threshold(0, 0.2, 1)))),
+    )
+    book = RuleBook(names)
+    for rule in rules:
+        book.short(rule)
+    out = Console(width=400, record=True)
+    book.show(out)
+    said = [" ".join(line.split()) for line in out.export_text().splitlines()]
+    for line, rule, number in zip(said, rules, (1, 2), strict=True):
+        words = rule.describe(names)
+        assert line.startswith(f"rule {number}: {words[:60]}")

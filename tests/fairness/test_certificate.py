@@ -19,6 +19,7 @@ from evenhand.fairness.certificate import (
     DrawCount,
     GapInterval,
     OutsideCount,
+    Suspension,
     plain_label,
     standard_assumptions,
 )
@@ -87,12 +88,47 @@ def test_a_group_that_joined_later_is_named_with_its_first_round() -> None:
     assert Certificate.from_json(later.to_json()) == later
 
 
-def test_groups_that_are_all_new_after_a_suspension_are_covered_from_then_on() -> None:
-    claim = certificate(covered=(CoveredFrom(-1, 900), CoveredFrom(1, 900))).claim
-    assert "from round 900 on the gap" in claim
-    assert "between any two of the groups -1, 1 is" in claim
-    assert "whole run" not in claim
-    assert "joined" not in claim
+def suspended_before(**changes: object) -> Certificate:
+    """Certified again after two suspensions."""
+    found = (Suspension(400, ("labels -1",), 650), Suspension(900, ("group mix", "labels 1"), 1210))
+    covered = (CoveredFrom(-1, 900), CoveredFrom(1, 900))
+    return certificate(**{"covered": covered, "suspensions": found, **changes})
+
+
+def test_after_a_suspension_the_claim_begins_with_it_and_says_so() -> None:
+    again = suspended_before()
+    assert again.since == 900
+    assert again.claim == (
+        "Certified with probability at least 0.95, under the assumptions below: from round 900 on "
+        "the gap in false positive rate between any two of the groups -1, 1 is at most 0.05 for "
+        "every policy it deploys from then on (manual overrides are not covered). The learner was "
+        "suspended at round 900 (group mix; labels 1): nothing is claimed of the policies before, "
+        "nor of the people whom they decided about."
+    )
+    text = again.describe()
+    assert "suspended at round 400 (labels -1); constants alone decided until round 650" in text
+    assert "suspended at round 900 (group mix; labels 1); constants alone decided until" in text
+    assert "over the whole run of the learner" not in text
+    assert Certificate.from_json(json.loads(json.dumps(again.to_json()))) == again
+
+
+def test_a_group_that_joins_after_a_suspension_is_named_with_its_own_first_round() -> None:
+    covered = (CoveredFrom(-1, 900), CoveredFrom(0, 900), CoveredFrom(1, 1350))
+    claim = suspended_before(groups=(-1, 0, 1), covered=covered).claim
+    assert "between any two of the groups -1, 0 is" in claim
+    assert claim.endswith("Group 1 joined: the same holds for it from round 1,350 on.")
+
+
+def test_a_cap_is_claimed_from_the_suspension_on() -> None:
+    capped = {"accept_at_most": 0.3, "accepted": (0.1, 0.25)}
+    assert "0.3 of the population, from the first person on." in certificate(**capped).claim
+    assert "0.3 of the population, from round 900 on." in suspended_before(**capped).claim
+
+
+def test_a_group_covered_from_before_the_suspension_has_no_constructor() -> None:
+    with pytest.raises(InvalidInput) as raised:
+        suspended_before(covered=(CoveredFrom(-1, 0), CoveredFrom(1, 900)))
+    assert raised.value.argument == "covered"
 
 
 def test_the_words_name_counts_bound_window_and_who_is_outside() -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from itertools import product
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from evenhand.planning.launch_plan import (
     chance_of_saving,
     median_round,
 )
+from evenhand.report.contents import plan_facts
 
 
 def test_it_is_a_frozen_record_and_plain_json(easy):
@@ -39,6 +40,35 @@ def test_it_says_no_more_than_it_knows(easy, hopeless):
         assert "certified with probability at least 0.95 under its assumptions" in text
         assert "a plan is an expectation, not a certificate" in text
         assert not any(word in text for word in ("unbiased", "bias-free", "guarantees fairness"))
+
+
+def test_what_the_audits_cost_is_set_against_the_constant_by_its_share_and_its_sign(easy):
+    def said(share, beyond):
+        spread = Spread(beyond, beyond - 10, beyond + 20)
+        plan = replace(easy, constant_share=share, bill_beyond_constant=spread)
+        for text in (plan.describe(), plan_facts(plan)["their bill"]):
+            assert plan.bill_beyond in text
+        assert plan.to_json()["constant_share"] == share
+        assert plan.to_json()["constant"] == plan.constant
+        return plan.bill_beyond
+
+    assert said(1.0, 0.0) == "a bill that accepting all applicants would pay as well"
+    assert (
+        said(0.0, 90.0)
+        == "these audits cost 90 (80 to 110) more than rejecting all applicants would"
+    )
+    less = "these audits cost 1,005 (985 to 1,015) less than accepting 30% by lot would"
+    assert said(0.3, -1005.0) == less
+
+
+def test_under_a_cap_a_bill_below_the_lottery_is_not_hidden():
+    plan = eh.plan(**{**EASY, "runs": 1}, accept_at_most=0.3, prices=eh.Prices(1.0, 4.0))
+    assert plan.constant_share == 0.3
+    assert plan.bill_beyond_constant.mean < 0
+    shown = f"{-plan.bill_beyond_constant.mean:,.0f}"
+    for text in (plan.describe(), plan_facts(plan)["their bill"]):
+        assert f"{shown} ({shown} to {shown}) less than accepting 30% by lot would" in text
+        assert "as well" not in text
 
 
 def test_per_day_turns_people_into_days():

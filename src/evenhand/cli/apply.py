@@ -30,6 +30,7 @@ from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, heading, show_lines
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, collecting, raise_all
+from evenhand.fairness.acceptance import MEANING
 from evenhand.policies.reason_words import joined
 from evenhand.shown import counted
 from evenhand.tables import (
@@ -507,6 +508,10 @@ def show_test(screen: "Console", file: "PolicyFile", measured: "Measurement", li
         if len(measured.rates[0].groups) == 1
         else f"neither within nor above the limit of {limit:g} is shown: more people are needed",
     }
+    if measured.acceptance is not None:
+        style = "" if measured.acceptance.useful else "yellow"
+        show_lines(screen, measured.acceptance.sentences, style)
+        show_lines(screen, [*(f"  {line}" for line in measured.acceptance.lines), MEANING])
     for rate in measured.rates:
         show_rate(screen, rate)
         if rate.asked:

@@ -221,7 +221,7 @@ def policy_parts(found: "TableCertification", names: "list[str]") -> Json:
         "in_words": found.policy.describe(names).splitlines(),
         "cost_per_person": found.cost,
         "certificate": found.certificate.to_json(),
-        "note": found.certificate.claim,
+        "note": " ".join(found.certificate.with_use([found.certificate.claim])),
     }
 
 

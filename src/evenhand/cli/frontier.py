@@ -20,7 +20,6 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.cli.show import (
-    HOLDS,
     IN_SAMPLE,
     console,
     cost_name,
@@ -37,6 +36,7 @@ from evenhand.cli.show import (
 from evenhand.contracts import Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput, install_hint
 from evenhand.faircsc.oracle import require_limit
+from evenhand.fairness.findings import ROUNDING
 from evenhand.policies import Mixture
 from evenhand.tables import number
 from evenhand.words import FloatArray
@@ -307,8 +307,7 @@ class RuleBook:
         from rich.text import Text
 
         for place, hypothesis in enumerate(self.numbered, 1):
-            text = hypothesis.describe(self.names).removeprefix("accept if ")
-            rule = text if text.startswith("accept ") else f"accept if {text}"
+            rule = hypothesis.describe(self.names)
             cut = rule if len(rule) <= LONG else rule[:LONG] + " ..."
             out.print(Text(f"  rule {place}: {cut}"))
 
@@ -333,7 +332,7 @@ def show_frontier(out: "Console", task: TableProblem, frontier: "Frontier") -> N
             money(task, float(prices[i])),
             f"{round(float(solution.gaps[0]), 3) + 0.0:+.3f}",
             rules.mixture(solution.policy),
-            style="bold" if abs(limit - task.limit) <= HOLDS else None,
+            style="bold" if abs(limit - task.limit) <= ROUNDING else None,
         )
     out.print(heading("\nWhat a limit costs"))
     out.print(table)

@@ -17,6 +17,7 @@ from evenhand.cli.messages import note_line, note_text, warning_text
 from evenhand.cli.problem import TableProblem
 from evenhand.contracts import Params
 from evenhand.errors import CannotEstimateRate, NotConverged
+from evenhand.fairness.findings import ROUNDING
 from evenhand.fairness.rates import RATES, GapConstraints
 from evenhand.policies import Mixture
 from evenhand.shown import counted
@@ -35,8 +36,6 @@ IN_SAMPLE = (
     "These rates are measured on this table, the one the policy was chosen on. They are not "
     "certified for the population: on new people the gap may be larger."
 )
-HOLDS = 1e-9
-"""Rounding that does not count as exceeding a limit."""
 
 
 def console(quiet: bool = False) -> "Console":
@@ -352,7 +351,7 @@ def rates_grid(task: TableProblem, solution: "FairSolution") -> "Table":
         values = measured[rate.symbol]
         counted = rate.in_denominator(sample.label)
         gap = max(values.values()) - min(values.values())
-        kept = "kept" if gap <= task.limit + HOLDS else "EXCEEDED"
+        kept = "kept" if gap <= task.limit + ROUNDING else "EXCEEDED"
         shown = {
             str(g): f"{v:z.3f} ({int((counted & (sample.group == g)).sum()):,})"
             for g, v in values.items()
@@ -436,7 +435,7 @@ def costs_of(task: TableProblem, solution: "FairSolution", baseline: Baseline) -
 
 def cheaper_than_free(solution: "FairSolution", baseline: Baseline) -> list[str]:
     """A remark where a mixture within the limit costs less than what was found without one."""
-    if solution.cost >= baseline.cost - HOLDS * max(1.0, abs(baseline.cost)):
+    if solution.cost >= baseline.cost - ROUNDING * max(1.0, abs(baseline.cost)):
         return []
     return [
         "  the search without a limit is a heuristic, the same for every rate and limit: on the "

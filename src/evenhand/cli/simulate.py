@@ -22,6 +22,7 @@ from evenhand.cli.options import (
 )
 from evenhand.contracts import Environment, Policy
 from evenhand.errors import InvalidInput
+from evenhand.fairness.findings import ROUNDING
 from evenhand.fairness.rates import as_rates
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def show_run(play: Play, learner: str, run: "Run[Learner]") -> None:
     table = show.grid("rounds", "phase", "~policy", *numbers)
     for first, last in stretches(run.phases, run.policies):
         begin = 1 if first == 0 else int(run.rounds[first - 1]) + 1
-        above = run.gaps[last] > play.limit + show.HOLDS
+        above = run.gaps[last] > play.limit + ROUNDING
         accepted = int(run.accepted[first : last + 1].sum())
         table.add_row(
             f"{begin:,} to {run.rounds[last]:,}",

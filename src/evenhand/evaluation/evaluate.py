@@ -30,9 +30,8 @@ from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.log_betting import LoggedGaps, LossBound, LossRows, cohort_of
 from evenhand.evaluation.policy_files import HINT, PolicyFile, read_document
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.certificate import TOLERANCE
 from evenhand.fairness.delta_ledger import DeltaLedger
-from evenhand.fairness.findings import Finding
+from evenhand.fairness.findings import Finding, judge, size_of
 from evenhand.fairness.rates import Rate, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.policies import Mixture
@@ -165,10 +164,13 @@ class Gap:
 
     def stands(self, limit: float) -> Verdict:
         """Where its interval lies: within the limit, wholly above it, or neither."""
-        if self.reach <= limit + TOLERANCE:
-            return "within"
-        least = max(self.estimate.lower, -self.estimate.upper)
-        return "above" if least > limit + TOLERANCE else "not shown"
+        return self.finding(limit).status
+
+    def finding(self, limit: float) -> Finding:
+        """The gap beside its limit."""
+        return Finding(
+            f"gap {self.name}", *size_of(self.estimate.lower, self.estimate.upper), limit
+        )
 
     def to_json(self, limit: float) -> Json:
         """Plain JSON."""
@@ -335,10 +337,7 @@ class Evaluation:
         """
         if self.contradiction:
             return "contradiction"
-        each = {gap.stands(self.limit) for gap in self.gaps}
-        if not each:
-            return "no groups"
-        return "above" if "above" in each else "within" if each == {"within"} else "not shown"
+        return judge(self.findings()) if self.gaps else "no groups"
 
     def findings(
         self, limit: float | None = None, least_ratio: float | None = None
@@ -369,15 +368,7 @@ class Evaluation:
         allowed = self.limit if limit is None else limit
         if self.contradiction:
             return (Finding("gaps of a log that contradicts itself", 0.0, 1.0, allowed),)
-        return tuple(
-            Finding(
-                f"gap {gap.name}",
-                max(0.0, gap.estimate.lower, -gap.estimate.upper),
-                gap.reach,
-                allowed,
-            )
-            for gap in self.gaps
-        )
+        return tuple(gap.finding(allowed) for gap in self.gaps)
 
     @property
     def sentence(self) -> str:

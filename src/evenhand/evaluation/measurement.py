@@ -38,7 +38,7 @@ the other, and an outcome that came later would change who is paired.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import inf, isnan, nan, pi
 from typing import TYPE_CHECKING, Literal
@@ -55,7 +55,9 @@ from evenhand.bounds.proportions import (
 from evenhand.bounds.sequences import difference_sequence, proportion_sequence
 from evenhand.contracts import Json, Policy, Rate
 from evenhand.errors import InvalidInput
-from evenhand.fairness.findings import Finding, judge
+from evenhand.fairness.acceptance import MEANING, Acceptance
+from evenhand.fairness.certificate import plain_label
+from evenhand.fairness.findings import Finding, judge, size_of
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
@@ -244,6 +246,8 @@ class Measurement(Shown, Brief):
         The cost per person of a policy; the error rate where both prices are 1.
     cost_interval : tuple of float or None
         Its confidence interval.
+    acceptance : Acceptance or None
+        Whom a policy accepts of these people by group and outcome, and what it saves there.
 
     Examples
     --------
@@ -266,6 +270,7 @@ class Measurement(Shown, Brief):
     watch: bool = False
     cost: float | None = None
     cost_interval: tuple[float, float] | None = None
+    acceptance: Acceptance | None = field(default=None, repr=False)
 
     def findings(
         self, limit: float | None = None, least_ratio: float | None = None
@@ -303,10 +308,8 @@ class Measurement(Shown, Brief):
             where = f"{rate.symbol} by {rate.grouping}" if rate.grouping else rate.symbol
             for pair in rate.pairs:
                 if limit is not None and pair.difference_interval is not None:
-                    low, high = pair.difference_interval
-                    nearest = max(0.0, low, -high)
-                    farthest = max(abs(low), abs(high))
-                    found.append(Finding(f"gap {where} {pair.name}", nearest, farthest, limit))
+                    size = size_of(*pair.difference_interval)
+                    found.append(Finding(f"gap {where} {pair.name}", *size, limit))
                 if least_ratio is not None and pair.ratio_interval is not None:
                     low, high = pair.ratio_interval
                     what = f"ratio {where} {pair.group} over {pair.reference}"
@@ -364,6 +367,8 @@ class Measurement(Shown, Brief):
             One line for each comparison, and what the intervals mean.
         """
         lines = [f"{counted(self.people)}, {self.accepted:,.0f} of them accepted."]
+        if self.acceptance is not None:
+            lines = [*self.acceptance.sentences, *self.acceptance.lines, MEANING]
         for rate in self.rates:
             title = f"{rate.name[0].upper()}{rate.name[1:]}"
             title += f" by {rate.grouping}" if rate.grouping else ""
@@ -412,6 +417,8 @@ class Measurement(Shown, Brief):
             rate.
         """
         document = plain_fields(self) | {"meaning": self.meaning}
+        if self.acceptance is not None:
+            document["acceptance"] = self.acceptance.to_json()
         for written, rate in zip(document["rates"], self.rates, strict=True):
             written |= {
                 "gap": rate.gap,
@@ -947,6 +954,32 @@ def measure_policy(
         rates=tuple(measures),
         cost=None if cost is None else cost[0],
         cost_interval=None if cost is None else (cost[1], cost[2]),
+        acceptance=_acceptance(rules, people, count, prices),
+    )
+
+
+def _acceptance(
+    rules: "list[_Rule]",
+    people: LabelledSample,
+    count: IntArray,
+    prices: tuple[float, float] | None,
+) -> Acceptance:
+    """Whom a policy accepts, by group and outcome."""
+    chance = np.zeros(len(people))
+    for rule in rules:
+        chance += rule.weight * rule.event
+    costs = None
+    if prices is not None:
+        rejecting = np.where(people.label == -1, 0.0, prices[1])
+        costs = (np.where(people.label == -1, prices[0], 0.0) - rejecting, rejecting)
+    return Acceptance.of(
+        np.minimum(chance, 1.0),
+        people.group,
+        people.label,
+        groups={group: plain_label(group) for group in people.groups},
+        learned_weight=sum(rule.weight for rule in rules if not rule.constant),
+        count=count,
+        costs=costs,
     )
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Literal, Self
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
+from evenhand.fairness.acceptance import MEANING, Acceptance
+from evenhand.fairness.findings import ROUNDING, Finding, Status, size_of, stands
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, counted
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ PROTOCOL_VERSION = 1
 """The version of the protocol by which rounds become cohorts, and cohorts a certificate
 (docs/guarantee/proof.md). Stored documents carry it; one with another version raises an error."""
 
-TOLERANCE = 1e-9
-"""How far a solver's rounding may carry an interval beyond the limit."""
 
 Scalar = str | int | float | bool
 """A group's label in JSON; other kinds are written as their text."""
@@ -75,6 +75,37 @@ class GapInterval:
         object.__setattr__(self, "group", plain_label(self.group))
         object.__setattr__(self, "reference", plain_label(self.reference))
 
+    def finding(self, limit: float) -> Finding:
+        """The gap beside its limit.
+
+        Parameters
+        ----------
+        limit : float
+            The largest gap that is allowed.
+
+        Returns
+        -------
+        Finding
+            What a gate, a page and a document judge.
+        """
+        what = f"gap {self.rate} {self.group} minus {self.reference}"
+        return Finding(what, *size_of(self.low, self.high), limit)
+
+    def stands(self, limit: float) -> Status:
+        """How the gap stands to its limit.
+
+        Parameters
+        ----------
+        limit : float
+            The largest gap that is allowed.
+
+        Returns
+        -------
+        {"within", "above", "not shown"}
+            The status of its finding.
+        """
+        return self.finding(limit).status
+
     def within(self, limit: float) -> bool:
         """Whether the interval is not empty and says |gap| <= limit.
 
@@ -88,7 +119,7 @@ class GapInterval:
         bool
             True if the interval supports the limit.
         """
-        return self.low <= self.high + TOLERANCE and max(self.high, -self.low) <= limit + TOLERANCE
+        return self.stands(limit) == "within"
 
     def describe(self) -> str:
         """The interval in one line.
@@ -99,7 +130,7 @@ class GapInterval:
             Who is compared, and between which values the gap lies.
         """
         what = f"{self.rate} of {self.group} minus {self.reference}"
-        if self.low > self.high + TOLERANCE:
+        if self.low > self.high + ROUNDING:
             return f"{what}: no value is consistent with the data"
         return f"{what}: between {self.low:+.4f} and {self.high:+.4f}"
 
@@ -233,6 +264,46 @@ class CoveredFrom:
 
 
 @dataclass(frozen=True)
+class Suspension:
+    """An assumption was found to be broken: no earlier claim of the learner stands.
+
+    Parameters
+    ----------
+    round : int
+        The first round that was decided after it.
+    reasons : tuple of str
+        What was found.
+    resumed : int, optional
+        The first round for which learned rules were certified again; None as long as constants
+        alone decide.
+
+    Examples
+    --------
+    >>> Suspension(20_400, ("group mix",), 21_650).describe()
+    'suspended at round 20,400 (group mix); constants alone decided until round 21,650'
+    >>> Suspension(20_400, ("group mix",)).describe()
+    'suspended at round 20,400 (group mix); constants alone have decided since'
+    """
+
+    round: int
+    reasons: tuple[str, ...]
+    resumed: int | None = None
+
+    def describe(self) -> str:
+        """The suspension in words.
+
+        Returns
+        -------
+        str
+            When it was, why, and until when constants alone decided.
+        """
+        meanwhile = "constants alone have decided since"
+        if self.resumed is not None:
+            meanwhile = f"constants alone decided until round {self.resumed:,}"
+        return f"suspended at round {self.round:,} ({'; '.join(self.reasons)}); {meanwhile}"
+
+
+@dataclass(frozen=True)
 class RateCeiling:
     """A rate of all people that stays below a ceiling.
 
@@ -290,6 +361,7 @@ def standard_assumptions(
     late_groups: bool = False,
     audit_budget: bool = False,
     quota: bool = False,
+    since: int = 0,
 ) -> tuple[str, ...]:
     """The assumptions of every certificate, in words.
 
@@ -303,6 +375,9 @@ def standard_assumptions(
         Whether some groups became known after the draw.
     audit_budget, quota : bool, default False
         Whether there is an audit budget, which waits for labels, or a quota.
+    since : int, default 0
+        The round from which the population is the one that the claim is about: that of the last
+        suspension.
 
     Returns
     -------
@@ -320,6 +395,7 @@ def standard_assumptions(
         if maturity is None:
             watched += ", if the delays of labels, counted in people, are alike for all"
         watched += ")"
+    unchanged = f" from round {since:,} on" if since else ""
     labels = "a label that had not come when its cohort closed counts as the worst case"
     if maturity is not None:
         labels = (
@@ -327,7 +403,7 @@ def standard_assumptions(
             "unresolved ones count as the worst case"
         )
     assumptions = [
-        f"people arrive independently from one population that does not change{watched}",
+        f"people arrive independently from one population that does not change{unchanged}{watched}",
         "the label of a person does not depend on the decisions about others",
         labels,
         "the recorded propensities are those with which decisions were drawn; the audit coin "
@@ -384,7 +460,10 @@ class Certificate(Shown, Brief):
     groups : tuple, optional
         The groups that the claim covers.
     covered : tuple of CoveredFrom, optional
-        The first round from which each of them is covered.
+        The first round from which each of them is covered; none of them before the last suspension.
+    suspensions : tuple of Suspension, optional
+        When and why the learner was suspended: nothing is claimed of the rounds before the last
+        one.
     outside : tuple of OutsideCount, optional
         People outside the claim.
     overruled : tuple of DrawCount, optional
@@ -404,10 +483,14 @@ class Certificate(Shown, Brief):
         certified on a table.
     ceilings : tuple of RateCeiling, optional
         Rates of all people that are kept below a ceiling.
+    acceptance : Acceptance, optional
+        Whom the policy accepts of the people who certified it, and what it saves there; of a table
+        alone. For a learner the log of its decisions says it.
     accept_at_most, accept_at_least : float, optional
         The cap and the floor of the share of the population that is accepted.
     accepted : (float, float), optional
-        Between which values the share lies that the policy accepts; with a cap or a floor.
+        Between which values the share lies that the policy of a learner accepts: with a cap or a
+        floor by its evidence, without by the weights of accepting and rejecting all applicants.
     floor_suspended : str, optional
         Why the floor is not kept: what outranks it.
     status : "certified" or "suspended"
@@ -424,7 +507,8 @@ class Certificate(Shown, Brief):
     -----
     The claim: with probability at least 1 - delta over the learner's whole run,
     |gap| <= limit for every policy it deploys, and, where there is a cap, each of them accepts at
-    most that share of the population.
+    most that share of the population. After a suspension it is about the policies that are deployed
+    from that round on: an assumption was false before, and nobody knows since when.
 
     Examples
     --------
@@ -454,6 +538,7 @@ class Certificate(Shown, Brief):
     valid_until: int | None = None
     groups: tuple[Scalar, ...] = ()
     covered: tuple[CoveredFrom, ...] = ()
+    suspensions: tuple[Suspension, ...] = ()
     outside: tuple[OutsideCount, ...] = ()
     overruled: tuple[DrawCount, ...] = ()
     late_groups: tuple[DrawCount, ...] = ()
@@ -463,6 +548,7 @@ class Certificate(Shown, Brief):
     columns: str = field(default="", repr=False)
     scope: Literal["run", "table"] = "run"
     ceilings: tuple[RateCeiling, ...] = field(default=(), repr=False)
+    acceptance: Acceptance | None = field(default=None, repr=False)
     accept_at_most: float | None = field(default=None, repr=False)
     accept_at_least: float | None = field(default=None, repr=False)
     accepted: tuple[float, float] | None = field(default=None, repr=False)
@@ -479,7 +565,7 @@ class Certificate(Shown, Brief):
             raise InvalidInput(f"the limit is {self.limit}; a gap limit lies in (0, 1].")
         if not 0 < delta < 1:
             raise InvalidInput(f"delta is {delta}; it must lie strictly between 0 and 1.")
-        if not 0 <= self.spent <= delta + TOLERANCE:
+        if not 0 <= self.spent <= delta + ROUNDING:
             raise InvalidInput(
                 f"{self.spent} is spent of delta = {delta}; it cannot be more.",
                 hint="take .spent of the delta ledger.",
@@ -488,6 +574,13 @@ class Certificate(Shown, Brief):
             raise InvalidInput(f"the data window {self.window} ends before it begins.")
         if self.status == "suspended" and not self.reason:
             raise InvalidInput("a suspended certificate needs its reason.")
+        before = [one for one in self.covered if one.round < self.since]
+        if before:
+            raise InvalidInput(
+                f"{before[0].describe()}, and the learner was suspended at round {self.since:,}: "
+                "no group is covered before that.",
+                argument="covered",
+            )
         for gap in self.gaps if self.status == "certified" else ():
             if not gap.within(self.limit):
                 raise InvalidInput(
@@ -496,7 +589,7 @@ class Certificate(Shown, Brief):
                     "reason.",
                 )
         for one in self.ceilings if self.status == "certified" else ():
-            if one.high > one.ceiling + TOLERANCE:
+            if stands(0.0, one.high, one.ceiling) != "within":
                 raise InvalidInput(f"{one.describe()}; that does not support the ceiling.")
 
         self._require_shares()
@@ -520,8 +613,8 @@ class Certificate(Shown, Brief):
         object.__setattr__(self, "accepted", (float(low), float(high)))
         if self.status != "certified":
             return
-        below = low < least - TOLERANCE and self.floor_suspended is None
-        if below or high > most + TOLERANCE or low > high + TOLERANCE:
+        below = low < least - ROUNDING and self.floor_suspended is None
+        if below or high > most + ROUNDING or low > high + ROUNDING:
             raise InvalidInput(
                 f"the policy accepts between {low:.6g} and {high:.6g} of the population; that does "
                 f"not support {least:.6g} to {most:.6g}.",
@@ -535,9 +628,14 @@ class Certificate(Shown, Brief):
         return {one.group: one.round for one in self.covered}
 
     @property
+    def since(self) -> int:
+        """The first round that the claim is about: that of the last suspension; 0: all rounds."""
+        return self.suspensions[-1].round if self.suspensions else 0
+
+    @property
     def claim(self) -> str:
-        """The guarantee in words: first of the groups that are covered over the whole run, then of
-        those that joined later.
+        """The guarantee in words: first of the groups that are covered over the whole run (after a
+        suspension: since then), then of those that joined later.
         """
         rates = " and ".join(dict.fromkeys(gap.rate for gap in self.gaps)) or "constrained rate"
         if self.scope == "table":
@@ -549,11 +647,12 @@ class Certificate(Shown, Brief):
             )
             kept = [f"{one.rate} of all people at most {one.ceiling:g}" for one in self.ceilings]
             return f"{'; '.join([claim, *kept])}."
-        covered_from = [self.covered_from.get(group, 0) for group in self.groups]
-        # A gap is between two groups. After a suspension both may be new.
-        start = sorted(covered_from)[1] if len(covered_from) > 1 else 0
-        since = f"from round {start:,} on" if start else "over the whole run of the learner"
-        later = [one for one in self.covered if one.round > start]
+        whole = "over the whole run of the learner"
+        policies = "every policy it deploys"
+        if self.since:
+            whole = f"from round {self.since:,} on"
+            policies += " from then on"
+        later = [one for one in self.covered if one.round > self.since]
         joined = {one.group for one in later}
         named = ", ".join(str(group) for group in self.groups if group not in joined)
         between = "any two groups (a constant treats all people alike)"
@@ -561,9 +660,15 @@ class Certificate(Shown, Brief):
             between = f"any two of the groups {named}"
         sentences = [
             f"Certified with probability at least {1 - self.delta:.6g}, under the assumptions "
-            f"below: {since} the gap in {rates} between {between} is at most {self.limit:.6g} for "
-            "every policy it deploys (manual overrides are not covered)."
+            f"below: {whole} the gap in {rates} between {between} is at most {self.limit:.6g} for "
+            f"{policies} (manual overrides are not covered)."
         ]
+        if self.since:
+            why = "; ".join(self.suspensions[-1].reasons)
+            sentences.append(
+                f"The learner was suspended at round {self.since:,} ({why}): nothing is claimed of "
+                "the policies before, nor of the people whom they decided about."
+            )
         sentences += [
             f"Group {one.group} joined: the same holds for it from round {one.round:,} on."
             for one in later
@@ -574,9 +679,10 @@ class Certificate(Shown, Brief):
     def _share_sentences(self) -> list[str]:
         sentences = []
         if self.accept_at_most is not None:
+            since = f"round {self.since:,}" if self.since else "the first person"
             sentences.append(
                 "With the same probability every policy accepts at most "
-                f"{self.accept_at_most:.6g} of the population, from the first person on."
+                f"{self.accept_at_most:.6g} of the population, from {since} on."
             )
         if self.accept_at_least is not None:
             floor = f"at least {self.accept_at_least:.6g} of the population"
@@ -586,6 +692,24 @@ class Certificate(Shown, Brief):
                 why = self.floor_suspended
                 sentences.append(f"The floor, {floor}, is suspended: {why}.")
         return sentences
+
+    def with_use(self, answer: Sequence[str]) -> list[str]:
+        """An answer with the verdict about use and the acceptances of the people who certified it.
+
+        Parameters
+        ----------
+        answer : sequence of str
+            What is said else, sentence by sentence.
+
+        Returns
+        -------
+        list of str
+            They stand first where something speaks against the use of the policy.
+        """
+        if self.acceptance is None:
+            return list(answer)
+        said = [*self.acceptance.sentences, MEANING]
+        return [*answer, *said] if self.acceptance.useful else [*said, *answer]
 
     @property
     def unknown_group(self) -> int:
@@ -651,7 +775,9 @@ class Certificate(Shown, Brief):
         params = ", ".join(f"{name} {value}" for name, value in self.bound_params.items())
         lines = [f"SUSPENDED: {self.reason}. No claim stands."]
         if self.status == "certified":
-            lines = [self.claim]
+            lines = self.with_use([self.claim])
+        if self.acceptance is not None:
+            lines += [f"  {line}" for line in self.acceptance.lines]
         lines += [f"Policy: sha256 {self.policy}"]
         lines += [f"Model: sha256 {model}" for model in self.models]
         if self.schema is not None:
@@ -659,8 +785,12 @@ class Certificate(Shown, Brief):
         lines += [f"  {gap.describe()}" for gap in self.gaps]
         if self.accepted is not None:
             low, high = self.accepted
-            floor = f"between {low:.4f} and " if self.accept_at_least is not None else "at most "
-            lines += [f"  share of the population that is accepted: {floor}{high:.4f}"]
+            alone = self.accept_at_most is not None and self.accept_at_least is None
+            floor = "at most " if alone else f"between {low:.4f} and "
+            how = ""
+            if self.accept_at_most is None and self.accept_at_least is None:
+                how = " (by the weights of the constants; the log says how many were)"
+            lines += [f"  share of the population that is accepted: {floor}{high:.4f}{how}"]
         lines += [
             f"Bound: {self.bound}" + (f" ({params})" if params else ""),
             f"Delta: {self.spent:.6g} of {self.delta:.6g} booked",
@@ -669,6 +799,7 @@ class Certificate(Shown, Brief):
         lines += [
             f"  group {c.group}, label {c.label:+d}: {counted(c.people)}" for c in self.counts
         ]
+        lines += [f"  {one.describe()}" for one in self.suspensions]
         for count in self.outside:
             who = "whose group is unknown" if count.group is None else f"of group {count.group}"
             lines += [f"  outside the certificate: {counted(count.people)} {who}"]
@@ -690,13 +821,15 @@ class Certificate(Shown, Brief):
         dict
             `from_json` reads it back, bit for bit.
         """
-        named: Json = {}  # only certificates of fitted models, of frames and of caps have these
+        named: Json = {}  # not every certificate has these
         if self.models:
             named["models"] = list(self.models)
         if self.schema is not None:
             named |= {"schema_sha256": self.schema, "columns": self.columns}
         if self.scope == "table":
             named |= {"scope": "table", "ceilings": [asdict(one) for one in self.ceilings]}
+        if self.acceptance is not None:
+            named["acceptance"] = self.acceptance.to_json()
         if self.accepted is not None:
             named["shares"] = {
                 "accept_at_most": self.accept_at_most,
@@ -721,6 +854,9 @@ class Certificate(Shown, Brief):
             "gaps": [asdict(gap) for gap in self.gaps],
             "groups": list(self.groups),
             "covered": [asdict(one) for one in self.covered],
+            "suspensions": [
+                {**asdict(one), "reasons": list(one.reasons)} for one in self.suspensions
+            ],
             "outside": [asdict(count) for count in self.outside],
             "overruled": [asdict(count) for count in self.overruled],
             "late_groups": [asdict(count) for count in self.late_groups],
@@ -764,8 +900,10 @@ class Certificate(Shown, Brief):
         shares = dict(value.get("shares", {}))
         if shares:
             shares["accepted"] = tuple(shares["accepted"])
+        acceptance = value.get("acceptance")
         return cls(
             **{name: value[name] for name in as_they_are},
+            acceptance=None if acceptance is None else Acceptance.from_json(acceptance),
             bound=value["bound"]["name"],
             bound_params=value["bound"]["params"],
             policy=value["policy_sha256"],
@@ -775,6 +913,10 @@ class Certificate(Shown, Brief):
             gaps=tuple(GapInterval(**gap) for gap in value["gaps"]),
             groups=tuple(value["groups"]),
             covered=tuple(CoveredFrom(**one) for one in value["covered"]),
+            suspensions=tuple(
+                Suspension(one["round"], tuple(one["reasons"]), one["resumed"])
+                for one in value["suspensions"]
+            ),
             outside=tuple(OutsideCount(**count) for count in value["outside"]),
             overruled=tuple(DrawCount(**count) for count in value["overruled"]),
             late_groups=tuple(DrawCount(**count) for count in value["late_groups"]),

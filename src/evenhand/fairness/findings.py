@@ -2,6 +2,9 @@
 
 Above only if the whole interval lies beyond the limit, within only if all of it lies inside: what
 is neither is "not shown", a verdict about the evidence and not about the decisions.
+
+`stands` is the one comparison of an interval with a limit: certificates, gates, pages, commands and
+documents ask it, so what one of them says no other contradicts.
 """
 
 from collections.abc import Sequence
@@ -9,6 +12,60 @@ from dataclasses import dataclass
 from typing import Literal
 
 Status = Literal["within", "above", "not shown"]
+
+ROUNDING = 1e-9
+"""How far a solver's rounding may carry an end beyond a limit."""
+
+
+def stands(low: float, high: float, limit: float, *, at_least: bool = False) -> Status:
+    """How an interval stands to a limit.
+
+    With r = 1e-9 for rounding: within iff high <= limit + r, above iff low > limit + r; for a limit
+    that is the least allowed, within iff low >= limit - r, above iff high < limit - r. An empty
+    interval (low > high + r) shows nothing.
+
+    Parameters
+    ----------
+    low, high : float
+        The interval.
+    limit : float
+        What is allowed.
+    at_least : bool, default False
+        Whether the limit is the least that is allowed (a ratio), not the most (a gap).
+
+    Returns
+    -------
+    {"within", "above", "not shown"}
+        How it stands.
+
+    Examples
+    --------
+    >>> stands(0.0, 0.05000000000000001, 0.05), stands(0.0, 0.0501, 0.05), stands(0.06, 0.1, 0.05)
+    ('within', 'not shown', 'above')
+    """
+    if low > high + ROUNDING:
+        return "not shown"
+    if at_least:
+        if low >= limit - ROUNDING:
+            return "within"
+        return "above" if high < limit - ROUNDING else "not shown"
+    if high <= limit + ROUNDING:
+        return "within"
+    return "above" if low > limit + ROUNDING else "not shown"
+
+
+def size_of(low: float, high: float) -> tuple[float, float]:
+    """Between which values |gap| lies if the gap lies between two ends.
+
+    The ends are max(0, low, -high) and max(|low|, |high|). If no value of the gap is consistent
+    with the data (low > high), nothing is claimed: 0 to 1.
+
+    >>> size_of(-0.04, 0.01), size_of(0.02, 0.07), size_of(0.02, 0.01)
+    ((0.0, 0.04), (0.02, 0.07), (0.0, 1.0))
+    """
+    if low > high + ROUNDING:
+        return 0.0, 1.0
+    return max(0.0, low, -high), max(abs(low), abs(high))
 
 
 @dataclass(frozen=True)
@@ -43,13 +100,7 @@ class Finding:
     @property
     def status(self) -> Status:
         """Within, above (beyond what is allowed), or not shown."""
-        if self.at_least:
-            if self.low >= self.limit:
-                return "within"
-            return "above" if self.high < self.limit else "not shown"
-        if self.high <= self.limit:
-            return "within"
-        return "above" if self.low > self.limit else "not shown"
+        return stands(self.low, self.high, self.limit, at_least=self.at_least)
 
     @property
     def sentence(self) -> str:

@@ -37,6 +37,7 @@ from evenhand.planning.launch_plan import (
     Milestone,
     Spread,
     answer_of,
+    constant_in_words,
 )
 from evenhand.planning.population import (
     GroupName,
@@ -52,7 +53,6 @@ from evenhand.simulation.record import audit_weight, constant_costs, learned_wei
 from evenhand.words import FloatArray, LabelledSample, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()
-CONSTANTS = ("accepting all applicants", "rejecting all applicants")
 OPENINGS: Mapping[Answer, str] = {
     "probably worth it": "Probably worth it",
     "close call": "A close call",
@@ -625,12 +625,14 @@ class _Launch:
         return min(self.lotteries.values())
 
     @property
+    def constant_share(self) -> float:
+        """The share of the people whom the better constant accepts."""
+        return min(self.lotteries, key=self.lotteries.__getitem__)
+
+    @property
     def constant(self) -> str:
         """The better constant, in words."""
-        share = min(self.lotteries, key=self.lotteries.__getitem__)
-        if share in (0.0, 1.0):
-            return CONSTANTS[0 if share == 1.0 else 1]
-        return f"accepting {share:.0%} by lot"
+        return constant_in_words(self.constant_share)
 
     def optimum_cost(self, limit: float) -> float:
         """What the best policy within a limit costs per person."""
@@ -709,8 +711,7 @@ class _Launch:
         price = float(np.max(terms.prices.false_accept))
         accept, reject = constant_costs(self.population.world, terms.prices)
         # a person who is audited, instead of decided about by the better constant
-        share = min(self.lotteries, key=self.lotteries.__getitem__)
-        beyond = (1.0 - share) * (accept - reject)
+        beyond = (1.0 - self.constant_share) * (accept - reject)
         possible = self.possible
         saving = self.saving
         quota = terms.quota
@@ -722,7 +723,7 @@ class _Launch:
             population=self.population.facts(),
             prices=(price, float(np.max(terms.prices.false_reject))),
             runs=len(self.seeds),
-            constant=self.constant,
+            constant_share=self.constant_share,
             constant_cost=self.constant_cost,
             best_cost=self.optimum_cost(terms.limit),
             free_cost=self.optimum_cost(1.0),

@@ -221,6 +221,16 @@ class Curve(Brief):
         return plain_fields(self)
 
 
+def constant_in_words(share: float) -> str:
+    """What it is to accept a share of the people, whoever they are.
+
+    >>> constant_in_words(1.0), constant_in_words(0.0), constant_in_words(0.3)
+    ('accepting all applicants', 'rejecting all applicants', 'accepting 30% by lot')
+    """
+    whole = {1.0: "accepting all applicants", 0.0: "rejecting all applicants"}
+    return whole.get(share, f"accepting {100 * share:.3g}% by lot")
+
+
 def median_round(reached_at: FloatArray, horizon: float) -> float:
     """The median round of one more run, estimated from n runs; infinity if most do not reach it.
 
@@ -393,8 +403,9 @@ class LaunchPlan(Shown):
         The prices of a false accept and of a false reject.
     runs : int
         How many runs were simulated.
-    constant : str
-        The better constant, in words.
+    constant_share : float
+        Whom the better constant accepts: 1, all applicants; 0, nobody; else so large a share of
+        them, by lot.
     constant_cost, best_cost, free_cost : float
         Costs per person of that constant, of the best policy within the limit, and without a limit.
     full_weight : float
@@ -454,7 +465,7 @@ class LaunchPlan(Shown):
     population: Params
     prices: tuple[float, float]
     runs: int
-    constant: str
+    constant_share: float
     constant_cost: float
     best_cost: float
     free_cost: float
@@ -514,6 +525,24 @@ class LaunchPlan(Shown):
     def certified(self) -> Course:
         """The certified learner's course."""
         return self.courses[0]
+
+    @property
+    def constant(self) -> str:
+        """The better constant, in words."""
+        return constant_in_words(self.constant_share)
+
+    @property
+    def bill_beyond(self) -> str:
+        """What the audits cost beside the better constant, in words. Accepting all applicants
+        accepts whoever is audited, and pays the same bill.
+        """
+        if self.constant_share == 1.0:
+            return f"a bill that {self.constant} would pay as well"
+        beyond = self.bill_beyond_constant
+        if beyond.mean >= 0:
+            return f"these audits cost {beyond.describe()} more than {self.constant} would"
+        less = Spread(-beyond.mean, -beyond.high, -beyond.low)
+        return f"these audits cost {less.describe()} less than {self.constant} would"
 
     @property
     def unit(self) -> str:
@@ -580,20 +609,18 @@ class LaunchPlan(Shown):
         constant = self.horizon * self.constant_cost
         best = self.horizon * self.best_cost
         days = f" ({self.days(self.horizon)} at {self.per_day:,.0f} a day)" if self.per_day else ""
-        more = f", {self.bill_beyond_constant.describe()} beyond {self.constant}"
-        more = "" if self.constant.startswith("accepting") else more
         lines = [
             self.verdict,
             *self.advice,
             "",
             f"The guarantee: |gap| at most {self.limit:g} at every round, certified with "
             f"probability at least {1 - self.delta:g} under its assumptions.",
-            *self.capacity,
+            *(f"{name}: {text}." for name, text in self.permitted.items()),
             f"Volume: {self.horizon:,} people{days}.",
             "Accepted by the audit coin, whatever their features: "
             f"{self.audited.describe()} people.",
             f"  of them with a bad outcome: {self.audited_bad.describe()}; "
-            f"at {self.prices[0]:g} each a bill of {self.bill.describe()}{more}.",
+            f"at {self.prices[0]:g} each a bill of {self.bill.describe()}; {self.bill_beyond}.",
             f"Half of the learned policy's weight is certified {self.half.describe()}, "
             f"95% of it {self.full.describe()}.",
             "Over time (people: accepted, by the audit coin, weight certified, bill so far):",
@@ -619,13 +646,13 @@ class LaunchPlan(Shown):
         return "\n".join([*lines, *(f"  - {text}" for text in ASSUMPTIONS)])
 
     @property
-    def capacity(self) -> list[str]:
-        """Who may be accepted, in sentences; none where every share is permitted."""
-        lines = []
+    def permitted(self) -> dict[str, str]:
+        """How many may be accepted, by name, in words; empty where every share is permitted."""
+        found = {}
         if self.accept_at_most is not None:
             share = f"at most {self.accept_at_most:g} of the population"
-            lines.append(
-                f"Capacity: {share} is accepted, from the first person on, with the same delta."
+            found["Capacity"] = (
+                f"{share} is accepted, from the first person on, with the same delta"
             )
         if self.accept_at_least is not None:
             above = [
@@ -635,11 +662,11 @@ class LaunchPlan(Shown):
             ]
             yields = f", unless the {' or the '.join(above)} forbids it" if above else ""
             share = f"at least {self.accept_at_least:g} of the population"
-            lines.append(f"Floor: {share} is accepted, with the same delta{yields}.")
+            found["Floor"] = f"{share} is accepted, with the same delta{yields}"
         if self.quota is not None:
             count, people = self.quota
-            lines.append(f"Quota: never more than {count:,} of each {people:,.6g} people.")
-        return lines
+            found["Quota"] = f"never more than {count:,} of each {people:,.6g} people"
+        return found
 
     def to_json(self) -> Json:
         """Return the plan as plain JSON, curves included.
@@ -651,6 +678,7 @@ class LaunchPlan(Shown):
         """
         return {
             **plain_fields(self),
+            "constant": self.constant,
             "prices": {"false_accept": self.prices[0], "false_reject": self.prices[1]},
             "assumptions": list(ASSUMPTIONS),
         }

@@ -32,6 +32,7 @@ from evenhand.errors import InvalidInput
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.faircsc import FairCSC, bind_fair
 from evenhand.fairness import GapConstraints
+from evenhand.fairness.findings import ROUNDING
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
@@ -179,7 +180,8 @@ class Incumbent:
         str
             One line.
         """
-        stands = "above the limit" if self.gap > limit + 1e-9 else "within the limit"
+        above = self.gap > limit + ROUNDING
+        stands = "above the limit" if above else "within the limit"
         figures = f"accepts {self.accepted:.0%}, costs {self.cost:.3g} a person"
         return f"{self.rule}: {figures}, gap {self.gap:.3f} ({stands})"
 

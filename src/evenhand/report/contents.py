@@ -14,7 +14,8 @@ from evenhand.evaluation import Evaluation, ImpactTable, Measurement
 from evenhand.evaluation.evaluate import Estimate
 from evenhand.evaluation.impact_table import ImpactRow
 from evenhand.evaluation.measurement import PairMeasure, RateMeasure
-from evenhand.fairness.certificate import GapInterval
+from evenhand.fairness.acceptance import MEANING, Acceptance
+from evenhand.fairness.certificate import GapInterval, Scalar
 from evenhand.planning import LaunchPlan
 from evenhand.planning.launch_plan import ASSUMPTIONS as PLAN_ASSUMPTIONS
 from evenhand.planning.launch_plan import Milestone
@@ -289,6 +290,10 @@ def _measured(record: Measurement, _columns: Sequence[str] | None = None) -> Con
             f"the population, {sure}."
         )
     tables = []
+    if record.acceptance is not None:
+        said = list(record.acceptance.sentences)
+        answer = [*answer, *said] if record.acceptance.useful else [*said, *answer]
+        tables.append(_acceptance_table("Whom it accepts, of these people", record.acceptance))
     for rate in record.rates:
         tables += _rate_tables(rate)
     beware = [f"Not compared: {one}." for one in record.set_aside]
@@ -553,12 +558,16 @@ def _certified(record: TableCertification, columns: Sequence[str] | None = None)
                 "The policy as it was handed in is not certified. The policy below is: the "
                 "cheapest mixture of its rules with accepting and rejecting all applicants.",
             )
+    answer = certificate.with_use(answer)
     answer.append(
         f"The certified policy costs {fixed(record.cost, 4)} per person; the better of accepting "
         f"and rejecting all applicants costs {fixed(record.constant_cost, 4)}. Learned rules have "
         f"{record.learned_weight:.1%} of the weight."
     )
     tables.insert(0, _gap_table("The certified policy", certificate.gaps, limit))
+    if record.acceptance is not None:
+        title = "Whom it accepts, of the people who certified it"
+        tables.insert(1, _acceptance_table(title, record.acceptance))
     drawn = [_gap_row("", gap) for gap in certificate.gaps] + drawn
     if certificate.ceilings:
         rows = [
@@ -603,12 +612,23 @@ def _certified(record: TableCertification, columns: Sequence[str] | None = None)
 def _gap_table(title: str, gaps: Sequence[GapInterval], limit: float) -> PageTable:
     rows = []
     for gap in gaps:
-        above = max(gap.low, -gap.high) > limit
-        status = "within" if gap.within(limit) else "above" if above else "not shown"
         ends = between((gap.low, gap.high), "+")
-        rows.append((gap.rate, compared(gap.group, gap.reference), ends, status))
+        rows.append((gap.rate, compared(gap.group, gap.reference), ends, gap.stands(limit)))
     heads = ("rate", "compared", "gap in the population", f"at most {limit:g}")
     return PageTable(title, heads, tuple(rows))
+
+
+def _acceptance_table(title: str, found: Acceptance) -> PageTable:
+    """The shares of each group that are accepted: of all, of the good, of the bad."""
+
+    def row(name: str, group: Scalar | None) -> tuple[str, ...]:
+        shares = [found.share(group, label) for label in (None, 1, -1)]
+        shown = ["" if isnan(share) else f"{share:.1%}" for share in shares]
+        return (name, f"{found.people(group):,}", *shown)
+
+    rows = [row(str(name), name) for name in found.groups]
+    heads = ("group", "people", "accepted", "of the good", "of the bad")
+    return PageTable(title, heads, (*rows, row("all", None)), MEANING)
 
 
 def _gap_row(prefix: str, gap: GapInterval) -> IntervalRow:
@@ -707,11 +727,7 @@ def plan_facts(plan: LaunchPlan) -> dict[str, str]:
         f"{group} {share:.0%} (bad {population['bad_rates'][group]:.1%})"
         for group, share in population["group_shares"].items()
     )
-    bill = f"{plan.bill.describe()} at {plan.prices[0]:g} each"
-    if plan.constant.startswith("accepting"):
-        bill += f", which {plan.constant} would pay as well"
-    else:
-        bill += f"; {plan.bill_beyond_constant.describe()} more than {plan.constant}"
+    bill = f"{plan.bill.describe()} at {plan.prices[0]:g} each; {plan.bill_beyond}"
 
     def when(milestone: Milestone) -> str:
         """A milestone, also in days where it is reached and people come by days."""
@@ -720,10 +736,7 @@ def plan_facts(plan: LaunchPlan) -> dict[str, str]:
             return text
         return f"{text}, {plan.days(milestone.round)}"
 
-    capacity = {}
-    for line in plan.capacity:  # "Capacity: at most ..." as a row with its name
-        name, _, text = line.partition(": ")
-        capacity[name.lower()] = text.rstrip(".")
+    capacity = {name.lower(): text for name, text in plan.permitted.items()}
     today = "; ".join(rule.describe(plan.limit) for rule in plan.incumbent)
     saving = plan.horizon * (plan.constant_cost - plan.best_cost)
     return {

@@ -88,7 +88,8 @@ def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
 
 def draw_plan_cost(axes: "Axes", plan: LaunchPlan) -> None:
     """Cost beyond the best policy within the limit; a line below the best constant's paid off."""
-    constant = plan.constant.replace("ing all applicants", " all applicants")
+    whole = {1.0: "accept all applicants", 0.0: "reject all applicants"}
+    constant = whole.get(plan.constant_share, plan.constant)
     chosen = drawing.looks(course.name for course in plan.courses)
     chosen[constant] = drawing.LOOKS["accept-all"]
     ends = {}

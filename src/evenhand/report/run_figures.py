@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenhand.fairness.findings import ROUNDING
 from evenhand.report.drawing import (
     ALARM,
     INK,
@@ -65,8 +66,6 @@ NOT_LEARNING = ("accept-all", "uniform")
 BOUND = "#0072b2"
 """The colour of what is certified; the truth has the learner's own colour."""
 MOST_POINTS = 2500
-ROUNDING = 1e-9
-"""A gap that exceeds the limit by no more than this does not count as above it."""
 
 
 # regret

@@ -21,6 +21,7 @@ from evenhand.contracts import Environment, Learner, Policy
 from evenhand.environments import Discrete
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
+from evenhand.fairness.findings import ROUNDING
 from evenhand.learners import EpochLearner
 from evenhand.randomness import stream
 from evenhand.shown import INK, Cell, Shown, draw_limit
@@ -77,7 +78,7 @@ class RunFigures:
         float
             A share of all rounds.
         """
-        return float(self.lengths[self.gaps > limit + 1e-9].sum() / self.rounds[-1])
+        return float(self.lengths[self.gaps > limit + ROUNDING].sum() / self.rounds[-1])
 
     @overload
     def regret_at(self, rounds: float) -> float: ...

@@ -84,3 +84,18 @@ def test_overruled_erased_and_late_groups_are_on_record():
     assert sum(count.people for count in certificate.overruled) == 2
     assert sum(count.people for count in certificate.late_groups) == 5
     assert certificate.erased == 3
+
+
+def test_the_weights_of_the_constants_say_between_which_shares_it_accepts():
+    run = simulate(learner(), WORLD, 8000, 0)
+    told = run.learner
+    policy = told.policy
+    low, high = told.certificate.accepted
+    assert (low, high) == (policy.weight_of(ACCEPT_ALL), 1 - policy.weight_of(REJECT_ALL))
+    share = float(policy.acceptance(WORLD.features, WORLD.group) @ WORLD.probability)
+    assert low <= share <= high
+    assert f"accepted: between {low:.4f} and {high:.4f}" in told.certificate.describe()
+    assert told.certify(Mixture((ACCEPT_ALL, REJECT_ALL), (0.3, 0.7))).accepted == (
+        pytest.approx(0.3),
+        pytest.approx(0.3),
+    )

@@ -23,14 +23,13 @@ from evenhand.fairness.certificate import (
     plain_label,
     standard_assumptions,
 )
+from evenhand.fairness.findings import ROUNDING
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.rounds import Epoch, GroupCounts
 from evenhand.words import Group
 
 Key = TypeVar("Key")
-ROUNDING = 1e-9
-"""How far a solver's rounding may carry a mixture beyond the limit."""
 
 
 def certificate(
@@ -67,6 +66,7 @@ def certificate(
             late_groups=bool(evidence.late_groups or evidence.unknown),
             audit_budget=guarantee.budgeted,
             quota=guarantee.has_quota,
+            since=state.began,
         ),
         counts=tuple(
             CellCount(plain_label(g), y, int(n)) for (g, y), n in _sorted(evidence.judged)
@@ -80,6 +80,7 @@ def certificate(
         covered=tuple(
             CoveredFrom(plain_label(group), first) for group, first in state.covered_from.items()
         ),
+        suspensions=state.suspensions,
         outside=tuple(OutsideCount(known_label(g), int(n)) for g, n in _sorted(uncovered(state))),
         overruled=_draws(evidence.overruled),
         late_groups=_draws(evidence.late_groups),
@@ -107,10 +108,13 @@ def certificate_of(state: CertifiedState, epoch: Epoch) -> Certificate:
 def _shares(
     state: CertifiedState, policy: Mixture, accepted: AcceptedShareEnds | None
 ) -> dict[str, Any]:
-    """What is said of the accepted share, where there is a cap or a floor."""
+    """What is said of the accepted share. Without a cap and a floor no interval is kept of it, and
+    the constants' weights say: at least that of accept-all, at most all but that of reject-all.
+    """
     guarantee = state.guarantee
     if not guarantee.limits_acceptance:
-        return {}
+        most = max(0.0, 1.0 - policy.weight_of(REJECT_ALL))
+        return {"accepted": (min(policy.weight_of(ACCEPT_ALL), most), most)}
     if accepted is None:
         exactly = policy.weight_of(ACCEPT_ALL)
         accepted = (exactly, exactly)

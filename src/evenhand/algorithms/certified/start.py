@@ -37,6 +37,7 @@ from evenhand.contracts import (
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.estimation.outcomes import fit_outcomes
+from evenhand.fairness.certificate import Suspension
 from evenhand.hypotheses import Stumps
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, is_constant
 from evenhand.policies import Mixture
@@ -140,7 +141,8 @@ def start(
         state,
         groups=groups,
         # constants treat all groups alike, so a group is covered since the run began
-        covered_from={group: state.covered_from.get(group, state.began) for group in groups},
+        covered_from=dict.fromkeys(groups, state.began),
+        suspensions=_resumed(state.suspensions, rounds.decided),
         ledger=ledger,
         process=_process(state, groups, members, rounds, people, own_bound, loss),
         accepted_shares=accepted_shares,
@@ -153,6 +155,14 @@ def start(
     return replace(
         nominate(state, candidates, rounds.decided, 0.0), nominated_at=0.0, nominated_labels=0.0
     )
+
+
+def _resumed(suspensions: tuple[Suspension, ...], round: int) -> tuple[Suspension, ...]:
+    """With the round from which learned rules are certified again after the last of them."""
+    if not suspensions:
+        return ()
+    *earlier, last = suspensions
+    return (*earlier, replace(last, resumed=round))
 
 
 def _members(

@@ -21,7 +21,7 @@ from evenhand.algorithms.certified.intervals import (
 from evenhand.algorithms.certified.rule_tables import acceptance_table
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.errors import InvalidInput
-from evenhand.fairness.certificate import Certificate
+from evenhand.fairness.certificate import Certificate, Suspension
 from evenhand.fairness.delta_ledger import DeltaLedger, inverse_square_share, run_share
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import GroupClassifier
@@ -157,12 +157,12 @@ class CertifiedState:
         The number of the run, from 1.
     began : int
         The round at which the run began.
-    ended : tuple of str
-        What ended the run before it.
+    suspensions : tuple of Suspension
+        What ended each run before it, and when.
     groups : tuple or None
         The groups of the certificate, fixed when intervals start; later ones may join.
     covered_from : dict
-        The first round from which each of them is covered.
+        The first round of this run from which each of them is covered.
     evidence : Evidence
         Sums over closed cohorts.
     process : GapProcess or None
@@ -200,7 +200,7 @@ class CertifiedState:
     ledger: DeltaLedger
     run: int = 1
     began: int = 0
-    ended: tuple[str, ...] = ()
+    suspensions: tuple[Suspension, ...] = ()
     groups: tuple[Group, ...] | None = None
     covered_from: dict[Group, int] = field(default_factory=dict)
     evidence: Evidence = field(default_factory=Evidence)
@@ -243,6 +243,11 @@ class CertifiedState:
         return not self.evidence.missing(self.guarantee.rates, self.guarantee.groups)
 
     @property
+    def ended(self) -> tuple[str, ...]:
+        """What ended the run before it."""
+        return self.suspensions[-1].reasons if self.suspensions else ()
+
+    @property
     def first_run(self) -> bool:
         """Whether nothing has been suspended yet."""
         return self.run == 1
@@ -260,14 +265,15 @@ class CertifiedState:
         return self.process, self.groups
 
     def next_run(self, round: int) -> "CertifiedState":
-        """After a suspension: the ledger goes on, and nothing that was learned counts any more."""
+        """After a suspension: the ledger goes on, and nothing that was learned counts any more.
+        Groups are covered anew: an assumption was false for some of the rounds before.
+        """
         return CertifiedState(
             guarantee=self.guarantee,
             ledger=self.ledger,
             run=self.run + 1,
             began=round,
-            ended=self.alarms,
-            covered_from=self.covered_from,
+            suspensions=(*self.suspensions, Suspension(round, self.alarms)),
             closed_to=self.closed_to,
             gaps=self.gaps,
             accepted=self.accepted,
