@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, NotFinite
+from evenhand.people import as_group, as_known_groups, distinct_groups
 from evenhand.words import (
     CostSensitiveProblem,
     Decision,
@@ -13,9 +14,6 @@ from evenhand.words import (
     OneDecision,
     Prices,
     as_features,
-    as_group,
-    as_known_groups,
-    distinct_groups,
 )
 
 

@@ -29,18 +29,11 @@ from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses import Estimator, Linear, PerGroupCuts
 from evenhand.hypotheses.named import as_class
+from evenhand.people import as_group, as_weights, require_no_permutation
 from evenhand.randomness import uniform_by_row
 from evenhand.schema import Schema, is_frame
 from evenhand.table_certificate import TableCertification, certify
-from evenhand.words import (
-    FloatArray,
-    Group,
-    GroupArray,
-    LabelledSample,
-    Prices,
-    as_group,
-    as_numbers,
-)
+from evenhand.words import FloatArray, Group, GroupArray, LabelledSample, Prices
 
 ClassArray = NDArray[np.generic]
 """Classes of scikit-learn: numbers, truth values or texts."""
@@ -226,6 +219,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         CannotEstimateRate
             If nobody of a group counts for the rate.
         """
+        columns = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        require_no_permutation({**columns, "sample_weight": sample_weight})
         hypotheses = as_class(Linear() if self.estimator is None else self.estimator)
         if self.group_use == "decide" and isinstance(hypotheses, Linear | Estimator):
             hypotheses = PerGroupCuts(hypotheses)
@@ -500,6 +495,8 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
             "set_fit_request(sensitive_features=True); where scores are computed with the group, "
             "set_score_request(sensitive_features=True) too.",
         )
+    if np.ndim(given) == 1:  # type: ignore[arg-type]
+        return as_group(given, rows, "sensitive_features")
     values = np.asarray(given)
     if values.ndim == 2 and values.shape[1] > 1:
         # As everywhere: whoever lacks one of several groups has none.
@@ -507,22 +504,15 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
             None if any(one is None or one != one for one in row) else " & ".join(map(str, row))
             for row in values.tolist()
         ]
-        return as_group(np.array(joined, dtype=object), rows)
-    return as_group(values.reshape(-1), rows)
+        return as_group(np.array(joined, dtype=object), rows, "sensitive_features")
+    return as_group(values.reshape(-1), rows, "sensitive_features")
 
 
 def _weights(given: ArrayLike | None, rows: int) -> FloatArray:
     """One weight of at least 0 per row, 1 where none are given."""
     if given is None:
         return np.ones(rows)
-    weight = as_numbers(np.asarray(given), rows, "sample_weight")
-    if (weight < 0).any():
-        row = int(np.argmax(weight < 0))
-        raise InvalidInput(
-            f"sample_weight is {weight[row]:g} in row {row}; a weight is a number of at least 0.",
-            hint="0 leaves a row out; what a decision about a person costs is said by `prices`.",
-        )
-    return weight
+    return as_weights(given, rows, "sample_weight")
 
 
 def _require_somebody(weight: FloatArray) -> None:

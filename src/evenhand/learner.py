@@ -37,6 +37,7 @@ from evenhand.contracts import GroupUse, Hypothesis, Json, Params, Rate
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import prices_of
+from evenhand.people import as_known_groups
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
 from evenhand.rounds import Counts, Epoch, Rounds
@@ -51,7 +52,6 @@ from evenhand.words import (
     OneDecision,
     Prices,
     as_arrivals,
-    as_known_groups,
     as_numbers,
     as_people,
 )
@@ -496,8 +496,8 @@ class OnlineLearner:
 
     def _observed_one(self, round: object, label: object, now: float | None) -> bool:
         """Most labels come one by one: enter a plain one without arrays."""
-        if not isinstance(round, int) or not isinstance(label, int):
-            return False
+        if not isinstance(round, int) or type(label) is not int:
+            return False  # True equals 1, and is none of the two labels
         entered = self.rounds.report_one(
             round, label, now=now, window=self.algorithm.maturity, closed=self.rounds.epoch.closed
         )

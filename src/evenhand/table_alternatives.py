@@ -49,6 +49,7 @@ from evenhand.faircsc import solve_fair
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.brackets import Brackets, brackets_of
 from evenhand.hypotheses.named import as_class
+from evenhand.people import as_probabilities
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
@@ -67,7 +68,7 @@ from evenhand.table_parts import (
     require_shares,
     split_table,
 )
-from evenhand.words import BoolArray, FloatArray, LabelledSample, Prices, as_numbers
+from evenhand.words import BoolArray, FloatArray, LabelledSample, Prices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -452,7 +453,8 @@ def alternatives(
         count stands for that number of people.
     incumbent : policy, or array_like of shape (rows,)
         What is used today: a policy that was chosen without these people, or its decisions about
-        them (True or 1 for accepted, or the probability of being accepted).
+        them: True and False, 1 and 0, +1 and -1, or the probability of being accepted. A score is
+        no probability: pass `score >= cutoff`.
     rates : str, Rate or sequence of them, default "fpr"
         The rates whose largest gap is to become smaller.
     prices : Prices, optional
@@ -587,19 +589,7 @@ def _incumbent(incumbent: Policy | ArrayLike, people: LabelledSample) -> FloatAr
     """The incumbent's probability of accepting each row."""
     if isinstance(incumbent, Mixture) or hasattr(incumbent, "acceptance"):
         return np.asarray(incumbent.acceptance(people.features, people.group), dtype=np.float64)
-    given = np.asarray(incumbent)
-    if given.dtype == bool:
-        given = given.astype(np.float64)
-    decided = as_numbers(given, len(people), "incumbent")
-    if ((decided < 0) | (decided > 1)).any():
-        strange = decided[(decided < 0) | (decided > 1)][0]
-        raise InvalidInput(
-            f"the incumbent's decisions contain {strange:g}; a decision is 1 (accepted), 0 "
-            "(rejected), or the probability of being accepted.",
-            hint="for a score: score >= cutoff.",
-            argument="incumbent",
-        )
-    return decided
+    return as_probabilities(incumbent, len(people), "incumbent")
 
 
 def _name(rules: HypothesisClass) -> str:

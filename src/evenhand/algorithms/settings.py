@@ -11,7 +11,8 @@ from reprlib import repr as short
 from sys import float_info
 
 from evenhand.errors import InvalidInput
-from evenhand.words import Group, Prices, as_known_groups
+from evenhand.people import as_known_groups
+from evenhand.words import Group, Prices
 
 LARGEST = float_info.max
 
