@@ -29,7 +29,14 @@ from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses import Estimator, Linear, PerGroupCuts
 from evenhand.hypotheses.named import as_class
-from evenhand.people import as_group, as_weights, require_no_permutation
+from evenhand.people import (
+    as_classes,
+    as_counts,
+    as_group,
+    as_weights,
+    dimensions,
+    require_no_permutation,
+)
 from evenhand.randomness import uniform_by_row
 from evenhand.schema import Schema, is_frame
 from evenhand.table_certificate import TableCertification, certify
@@ -221,6 +228,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         """
         columns = {"X": X, "y": y, "sensitive_features": sensitive_features}
         require_no_permutation({**columns, "sample_weight": sample_weight})
+        y = as_classes(y)
         hypotheses = as_class(Linear() if self.estimator is None else self.estimator)
         if self.group_use == "decide" and isinstance(hypotheses, Linear | Estimator):
             hypotheses = PerGroupCuts(hypotheses)
@@ -239,6 +247,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         self.certificate_: Certificate | None = None
         self.certification_: TableCertification | None = None
         if self.certify is not None:
+            as_counts(weight[used], "a certificate counts people", "sample_weight")
             return self._certified(hypotheses, sample, prices)
         if not self.randomise or self.ceilings:
             raise InvalidInput(
@@ -423,7 +432,15 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             in it, so that a search over parameters compares no noise.
         """
         chance = self.predict_proba(X, sensitive_features=sensitive_features)
-        truth = np.asarray(y)
+        truth = column_or_1d(as_classes(y))
+        check_consistent_length(X, truth)
+        strange = truth[~np.isin(truth, self.classes_)]
+        if len(strange):
+            raise BadLabel(
+                f"y contains {strange[0]!r}, and the classes are {self.classes_.tolist()}.",
+                hint="write outcomes as they were written in fit.",
+                argument="y",
+            )
         right = np.where(truth == self.classes_[1], chance[:, 1], 0.0)
         right[truth == self.classes_[0]] = chance[truth == self.classes_[0], 0]
         weight = _weights(sample_weight, len(right))
@@ -495,7 +512,7 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
             "set_fit_request(sensitive_features=True); where scores are computed with the group, "
             "set_score_request(sensitive_features=True) too.",
         )
-    if np.ndim(given) == 1:  # type: ignore[arg-type]
+    if dimensions(given) == 1:
         return as_group(given, rows, "sensitive_features")
     values = np.asarray(given)
     if values.ndim == 2 and values.shape[1] > 1:
@@ -526,11 +543,6 @@ def _classes(
     """The two classes in order, and the good one."""
     from sklearn.utils.multiclass import check_classification_targets
 
-    if y.dtype.kind == "f" and np.isnan(y).any():
-        raise BadLabel(
-            f"y is missing (NaN) in {np.isnan(y).sum():,} of {len(y):,} rows.",
-            hint="leave out people without an outcome; nothing is made up for them.",
-        )
     check_classification_targets(y)
     classes = np.unique(outcome)
     if len(classes) > 2:

@@ -195,6 +195,31 @@ def as_finite(values: object, rows: int, name: str) -> NDArray[np.float64]:
     return numbers
 
 
+def as_classes(values: object, name: str = "y") -> Any:
+    """The two classes of a classifier as numpy has them, none missing: which of them is good, the
+    classifier is told. What is no column (a column of a matrix, say) is left to scikit-learn.
+
+    >>> as_classes(np.array([True, False], dtype=object)).dtype
+    dtype('bool')
+    """
+    if dimensions(values) != 1:
+        return values
+    array = _column(values)
+    entries = _entries(array) if array.dtype.kind == "O" else []
+    missing = [is_missing(one) for one in entries] if entries else array != array
+    if np.any(missing):
+        raise BadLabel(
+            f"{name} is missing in {int(np.sum(missing)):,} of {len(array):,} rows.",
+            hint="leave out people without an outcome; nothing is made up for them.",
+            argument=name,
+        )
+    if not entries:
+        return array
+    found = np.array(entries)
+    numbers = _floats(array) if found.dtype.kind == "O" else None
+    return found if numbers is None else numbers
+
+
 def as_reported_labels(rounds: NDArray[np.int64], labels: NDArray[np.generic]) -> NDArray[np.int64]:
     """Outcomes that come one by one: -1 and +1 and nothing else, whether a caller keeps to one way
     of writing would show over many calls only.
@@ -471,7 +496,7 @@ def as_weights(values: object, rows: int, name: str = "count") -> NDArray[np.flo
     """(rows,) finite numbers of at least 0: how many people each row stands for. One number stands
     for all rows.
     """
-    given = np.full(rows, values) if np.ndim(values) == 0 else values  # type: ignore[arg-type]
+    given = np.full(rows, values) if dimensions(values) == 0 else values
     weights = as_finite(given, rows, name)
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
@@ -600,6 +625,12 @@ def _require_rows(array: NDArray[Any], rows: int, name: str) -> None:
 
 
 # columns of other packages
+
+
+def dimensions(values: object) -> int:
+    """Of whatever is, or can become, an array."""
+    known = getattr(values, "ndim", None)
+    return known if isinstance(known, int) else np.asarray(values).ndim
 
 
 def is_missing(value: Any) -> bool:

@@ -18,7 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.contracts import Json, Params
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, MissingColumn, NotFinite
 from evenhand.evaluation.policy_files import PolicyFile
-from evenhand.people import as_decisions, as_weights, labels_of_accepted, require_same_order
+from evenhand.people import (
+    GroupColumn,
+    as_decisions,
+    as_known_groups,
+    as_weights,
+    labels_of_accepted,
+    require_same_order,
+)
 from evenhand.tables import (
     MISSING_VALUE,
     Frame,
@@ -117,7 +124,7 @@ class DecisionLog:
         acceptance: ArrayLike,
         label: ArrayLike,
         *,
-        group: Iterable[object] | None = None,
+        group: GroupColumn | None = None,
         names: Sequence[str] | None = None,
         count: ArrayLike = 1.0,
         id: Iterable[object] | None = None,
@@ -165,7 +172,7 @@ class DecisionLog:
             taken,
             np.asarray(acceptance, dtype=np.float64),
             labels,
-            as_texts(group, rows),
+            as_texts(None if group is None else as_known_groups(group, rows), rows),
             tuple(names) if names is not None else tuple(f"x{j}" for j in range(table.shape[1])),
             as_weights(count, rows),
             None if id is None else as_texts(id, rows),
