@@ -52,6 +52,7 @@ from evenhand.hypotheses.named import as_class
 from evenhand.people import as_probabilities
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
+from evenhand.shares import require_delta, require_share
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
 from evenhand.table_exclusion import Exclusion, Incumbent, exclude
 from evenhand.table_parts import (
@@ -65,7 +66,6 @@ from evenhand.table_parts import (
     gap_names,
     gaps_of,
     policy_json,
-    require_shares,
     split_table,
 )
 from evenhand.words import BoolArray, FloatArray, LabelledSample, Prices
@@ -502,7 +502,8 @@ def alternatives(
     >>> found.verdict, found.exclusion.at_extra_cost
     ('open', 0.0)
     """
-    require_shares(delta=delta, fit_share=fit_share)
+    require_delta(delta)
+    require_share("fit_share", fit_share, "(0, 1)")
     _require_settings(extra_cost, least_improvement, candidates)
     asked = as_rates(rates)
     require_certifiable(asked)
@@ -572,12 +573,7 @@ def _require_settings(extra_cost: float, least_improvement: float, candidates: i
         raise InvalidInput(
             f"extra_cost is {extra_cost}; it is a finite cost per person.", argument="extra_cost"
         )
-    if not 0 <= least_improvement <= 1:
-        raise InvalidInput(
-            f"least_improvement is {least_improvement}; it is a difference of rates, between 0 "
-            "and 1.",
-            argument="least_improvement",
-        )
+    require_share("least_improvement", least_improvement, "[0, 1]")
     if candidates < 1:
         raise InvalidInput(
             f"candidates is {candidates}; at least one alternative is tested.",

@@ -53,6 +53,7 @@ from evenhand.fairness.rates import RATES, RateLike, as_rates, require_certifiab
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
+from evenhand.shares import require_delta, require_promise, require_share
 from evenhand.shown import Brief, Cell, Shown
 from evenhand.table_parts import (
     FIT_SHARE,
@@ -64,7 +65,6 @@ from evenhand.table_parts import (
     gap_names,
     gaps_of,
     policy_json,
-    require_shares,
     split_table,
 )
 from evenhand.words import (
@@ -370,9 +370,10 @@ def certify(
     >>> len(done.policy.weights), done.cost < done.constant_cost
     (1, True)
     """
-    require_shares(limit=limit, delta=delta)
+    require_promise(limit)
+    require_delta(delta)
     if fit_share is not None:
-        require_shares(fit_share=fit_share)
+        require_share("fit_share", fit_share, "(0, 1)")
     asked = as_rates(rates)
     require_certifiable(asked)
     kept = _ceilings(ceilings)
@@ -448,13 +449,11 @@ def certify(
 
 def _ceilings(given: Mapping[str, float] | None) -> list[tuple[Rate, float]]:
     """The rates with a ceiling."""
-    kept = [(RATES[name], float(value)) for name, value in (given or {}).items()]
-    for rate, value in kept:
-        if not 0 <= value <= 1:
-            raise InvalidInput(
-                f"the ceiling of the {rate.name} is {value}; a rate lies between 0 and 1.",
-                argument="ceilings",
-            )
+    kept = [
+        (RATES[name], require_share(f"ceilings of {name}", value, "[0, 1]"))
+        for name, value in (given or {}).items()
+    ]
+    for rate, _ in kept:
         if rate.sign < 0:
             raise InvalidInput(
                 f"the {rate.name} has a ceiling, which reject-all cannot keep: there would not "

@@ -124,7 +124,7 @@ class DecisionLog:
         acceptance: ArrayLike,
         label: ArrayLike,
         *,
-        group: GroupColumn | None = None,
+        group: GroupColumn | Iterable[object] | None = None,
         names: Sequence[str] | None = None,
         count: ArrayLike = 1.0,
         id: Iterable[object] | None = None,

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import ceil, inf, isnan, sqrt
+from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +40,7 @@ from evenhand.people import (
     number_of_people,
     require_same_order,
 )
+from evenhand.shares import require_delta, require_least_ratio, require_share
 from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, plain_fields
 from evenhand.words import BoolArray, Group, GroupArray
 
@@ -297,7 +298,9 @@ def impact(
     >>> sorted({row.grouping for row in table.rows})
     ['race', 'sex', 'sex x race']
     """
-    _require(least_ratio, delta, smallest_share)
+    require_least_ratio(least_ratio)
+    require_delta(delta)
+    require_share("smallest_share", smallest_share, "[0, 1)")
     rows_in_all = number_of_people(selected, "selected")
     require_same_order({"selected": selected, **columns_of_groups(group)})
     notes: list[str] = []
@@ -356,16 +359,6 @@ def impact(
         cutoff=cutoff,
         notes=tuple(notes),
     )
-
-
-def _require(least_ratio: float, delta: float, share: float) -> None:
-    for name, value, most in (("least_ratio", least_ratio, 1.0), ("delta", delta, 1.0)):
-        if isnan(value) or not 0 < value <= most or (name == "delta" and value == 1):
-            raise InvalidInput(f"{name} is {value}; it lies between 0 and 1.", argument=name)
-    if not 0 <= share < 1:
-        raise InvalidInput(
-            f"smallest_share is {share}; it lies in [0, 1).", argument="smallest_share"
-        )
 
 
 def _categories(

@@ -70,6 +70,7 @@ from evenhand.people import (
     require_same_order,
 )
 from evenhand.policies import Mixture
+from evenhand.shares import require_delta
 from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, plain_fields
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
 
@@ -702,7 +703,7 @@ def measure(
     >>> measured.rates[0].name, round(measured.rates[0].gap, 3)
     ('selection rate', 0.333)
     """
-    _require_delta(delta)
+    require_delta(delta)
     if watch and compare != "difference":
         raise InvalidInput(
             f'a confidence sequence is there for differences, and compare is "{compare}".',
@@ -862,15 +863,6 @@ def _require_named(
             )
 
 
-def _require_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise InvalidInput(
-            f"delta is {delta}; it lies between 0 and 1.",
-            hint="0.05 gives intervals that hold with probability 0.95.",
-            argument="delta",
-        )
-
-
 def measure_policy(
     policy: Policy,
     people: LabelledSample,
@@ -919,7 +911,7 @@ def measure_policy(
     >>> measured.cost, measured.rates[0].gap
     (0.5, 0.0)
     """
-    _require_delta(delta)
+    require_delta(delta)
     count = people.require_whole_counts("an exact interval counts people")
     asked = as_rates(rates)
     require_certifiable(asked)

@@ -15,12 +15,12 @@ from evenhand.faircsc.oracle import (
     FairCSC,
     FairSolution,
     bind_fair,
-    require_limit,
     unlimited,
 )
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.named import ClassLike, as_class
+from evenhand.shares import require_limit
 from evenhand.shown import BAND, INK, MUTED_INK, Brief, Cell, Shown
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
 

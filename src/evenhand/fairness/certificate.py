@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
+from evenhand.shares import require_delta, require_promise
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown
 
 if TYPE_CHECKING:
@@ -475,10 +476,8 @@ class Certificate(Shown, Brief):
         object.__setattr__(self, "groups", tuple(plain_label(group) for group in self.groups))
         object.__setattr__(self, "bound_params", json.loads(canonical(dict(self.bound_params))))
         delta = self.delta
-        if not 0 < self.limit <= 1:
-            raise InvalidInput(f"the limit is {self.limit}; a gap limit lies in (0, 1].")
-        if not 0 < delta < 1:
-            raise InvalidInput(f"delta is {delta}; it must lie strictly between 0 and 1.")
+        require_promise(self.limit)
+        require_delta(delta)
         if not 0 <= self.spent <= delta + TOLERANCE:
             raise InvalidInput(
                 f"{self.spent} is spent of delta = {delta}; it cannot be more.",
