@@ -101,7 +101,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         The budget of fits.
     random_state : int or RandomState, optional
         The source of chance of `predict`, which an int makes reproducible; it also splits the table
-        if `certify` is given.
+        if `certify` is given. Then fix it, and the limit, beforehand: delta does not cover the best
+        of several fits.
     certify : float, optional
         delta: fit on a third of the table (half, if the class is not exact) and certify on the
         rest, so that the limit holds for the population with probability 1 - delta

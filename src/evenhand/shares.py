@@ -50,7 +50,7 @@ def require_share(
     raise InvalidInput(
         f"{name} is {plain!r}",
         requirement=f"it is a number in {span}",
-        hint=_meant(plain, number, span) or hint,
+        hint=_meant(plain, number, span) or hint or "0.05 stands for 5 in 100.",
         argument=name.split(maxsplit=1)[0],
     )
 

@@ -476,7 +476,7 @@ def alternatives(
     max_calls : int, optional
         A bound on the oracle calls of each fit.
     seed : int, default 0
-        Seed of the split of the table and of all draws.
+        Seed of the split of the table and of all draws; fixed before the table is looked at, too.
 
     Returns
     -------

@@ -325,7 +325,7 @@ def certify(
         The table: people drawn independently from the population that the certificate is about. A
         row with a count stands for that number of people.
     limit : float, default 0.05
-        How far a rate may differ between two groups.
+        How far a rate may differ between two groups. Fix it beforehand, as `seed` is fixed.
     rates : str, Rate or sequence of them, default "fpr"
         The rates whose gaps are limited.
     prices : Prices, optional
@@ -345,7 +345,9 @@ def certify(
     max_calls : int, optional
         A bound on the oracle calls of each fit.
     seed : int, default 0
-        Seed of the split of the table.
+        Seed of the split of the table. Fix it beforehand: delta does not cover the best of several
+        calls with other seeds, limits, rates or classes. Of k calls give each delta / k; then all
+        of them hold at once with probability 1 - delta, and you may choose.
 
     Returns
     -------

@@ -373,7 +373,7 @@ class TwoPhase:
             loss.group,
             self.rates,
             self.sample(state, rounds),
-            slack.limit,
+            min(slack.limit, 1.0),  # no gap exceeds 1, however wide the slack is
             group_use=self.group_use,
             method="column-generation" if exact else "saddle-point",
             tolerance=None if exact else self.nu(slack.limit),

@@ -86,7 +86,13 @@ STYLES = {"found": "green", "none": "bold", "open": "yellow"}
     help="Share that is searched.",
 )
 @click.option("--max-calls", type=POSITIVE, help="Stop each fit after this many oracle calls.")
-@click.option("--seed", type=NATURAL, default=0, help="Seed of the split and of all draws.")
+@click.option(
+    "--seed",
+    type=NATURAL,
+    default=0,
+    help="Seed of the split and of all draws. Fix it beforehand: delta does not cover the best of "
+    "several calls.",
+)
 @click.option(
     "--out",
     metavar="POLICY.JSON",

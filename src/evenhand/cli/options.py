@@ -477,7 +477,8 @@ def problem_options(command: Function) -> Function:
         "--limit",
         type=Share("[0, 1]"),
         default=0.05,
-        help="Largest difference between the rates of two groups.",
+        help="Largest difference between the rates of two groups; for a certificate, fixed "
+        "beforehand.",
     )
     return limit(class_options(command))
 

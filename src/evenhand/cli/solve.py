@@ -49,7 +49,13 @@ if TYPE_CHECKING:
     type=Share("(0, 1)"),
     help="Hold out this share of every group, choose the policy on the rest, and test it on them.",
 )
-@click.option("--seed", type=NATURAL, default=0, help="Seed of the choice of people held out.")
+@click.option(
+    "--seed",
+    type=NATURAL,
+    default=0,
+    help="Seed of the choice of people held out, or of the split of --certify. With --certify fix "
+    "seed and limit beforehand: DELTA does not cover the best of several calls.",
+)
 @click.option(
     "--certify",
     metavar="DELTA",

@@ -166,12 +166,12 @@ def frontier(
     >>> [solution.support_size for solution in traced.solutions]
     [1, 2]
     """
-    grid = np.asarray(limits, dtype=np.float64)
-    if grid.ndim != 1 or len(grid) == 0:
+    if np.ndim(limits) != 1 or len(limits) == 0:
         raise InvalidInput(
             "limits is empty; give at least one limit.",
             hint="np.linspace(0, 0.2, 21) is a good grid.",
         )
+    grid = np.array([require_limit(limit) for limit in limits])
     rules = as_class(hypotheses)
     fair = bind_fair(
         rules,

@@ -271,6 +271,8 @@ _TABLE_ASSUMPTIONS = (
     "the rows of the table are people drawn independently from one population, each person once "
     "(split by household first if households were drawn)",
     "the people for whom the claim is made come from the same population",
+    "limit, rates, class and seed were fixed before anything was certified on the table: delta "
+    "does not cover the best of several certificates",
 )
 SPLIT_TABLE_ASSUMPTIONS = (
     *_TABLE_ASSUMPTIONS,
