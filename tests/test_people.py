@@ -656,6 +656,10 @@ def shuffled(column):
         (lambda: log_of(pd.Series(np.where(GOOD, 1, -1)), shuffled(TAKEN)), "label"),
         (lambda: Uniform(seed=1).decide(pd.DataFrame(SCORE), shuffled(GROUP)), "group"),
         (
+            lambda: Uniform(seed=1).observe(pd.Series(np.arange(ROWS)), shuffled(GOOD)),
+            "label",
+        ),
+        (
             lambda: eh.FairClassifier(RULE, "selection", 0.5).fit(
                 pd.DataFrame(SCORE), shuffled(GOOD), sensitive_features=GROUP
             ),
@@ -691,6 +695,7 @@ def test_rows_of_one_frame_and_rows_by_place_are_taken():
         (lambda: measure(np.zeros(0, bool), {"x": []}, []), "accepted"),
         (lambda: impact([], []), "selected"),
         (lambda: measure(True, ["a"]), "accepted"),
+        (lambda: measure(TAKEN, {}), "group"),
         (lambda: measure((one for one in TAKEN), GROUP), "accepted"),
     ],
 )

@@ -56,7 +56,9 @@ def two_phase(limit=0.2, delta=0.05, gap=0.1):
 
 
 def certified(**change):
-    return eh.CertifiedLearner(**{"hypotheses": RULE, "rate": "fpr", "limit": 0.1, "delta": 0.05, **change})
+    return eh.CertifiedLearner(
+        **{"hypotheses": RULE, "rate": "fpr", "limit": 0.1, "delta": 0.05, **change}
+    )
 
 
 def of_learners(limit, delta=0.05):

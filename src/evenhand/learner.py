@@ -37,7 +37,7 @@ from evenhand.contracts import GroupUse, Hypothesis, Json, Params, Rate
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import prices_of
-from evenhand.people import as_known_groups
+from evenhand.people import as_known_groups, require_same_order
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
 from evenhand.rounds import Counts, Epoch, Rounds
@@ -477,6 +477,7 @@ class OnlineLearner:
             now = self._checked_time(at)
             if group is None and self._observed_one(round, label, now):
                 return
+            require_same_order({"round": round, "label": label, "group": group})
             rounds = as_rounds(round)
             labels = np.atleast_1d(np.asarray(label))
             if rounds.shape != labels.shape:

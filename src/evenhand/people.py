@@ -259,7 +259,7 @@ def _yes_no(values: object, rows: int, name: str, words: _Words) -> YesNo:
     share = float((sign == 1).sum()) / known if known else 0.0
     value = "True" if truth_values else "1"
     read = f"{name}: {value} is {words.yes} ({share:.1%} of {known:,})"
-    return YesNo(sign, read, truth_values or bool((array == -1).any()))
+    return YesNo(sign, read, truth_values or not known or bool((array == -1).any()))
 
 
 def _signs(array: NDArray[Any], given: object, name: str, words: _Words) -> NDArray[np.float64]:
@@ -539,6 +539,10 @@ def groupings_of(group: object, rows: int, *, unknown: bool = False) -> dict[str
     read = as_known_groups if unknown else as_group
     if not isinstance(group, Mapping):
         return {"": read(group, rows)}
+    if not group:
+        raise InvalidInput(
+            "group names no grouping.", hint='{"sex": ..., "race": ...}.', argument="group"
+        )
     return {name: read(column, rows, f"group[{name!r}]") for name, column in group.items()}
 
 
@@ -596,7 +600,9 @@ def require_no_permutation(columns: Mapping[str, object]) -> None:
     indexes = {name: one for name, column in columns.items() if (one := _index(column)) is not None}
     for name, index in indexes.items():
         first, other = next(iter(indexes.items()))
-        if len(index) == len(other) and not index.equals(other) and set(index) == set(other):
+        if index.equals(other) or len(index) != len(other):
+            continue
+        if index.isin(other).all() and other.isin(index).all():
             raise InvalidInput(
                 f"the rows of {name} stand in another order than those of {first}.",
                 hint="take both from one frame; or hand over .to_numpy() of each.",

@@ -388,7 +388,8 @@ class CostSensitiveProblem(Brief):
     """The cost of rejecting all applicants."""
 
     def __post_init__(self) -> None:
-        require_same_order({"features": self.features, "group": self.group})
+        columns = ("features", "group", "cost_if_rejected", "cost_if_accepted")
+        require_same_order({name: getattr(self, name) for name in columns})
         _encode_features(self)
         rows = len(self.features)
         _require_rows(rows, "the cost-sensitive problem")
