@@ -828,7 +828,7 @@ def _asked_counts(
     adds_good = {"FPR", "FNR"} <= {rate.symbol for rate in named}
     if known.any() and adds_good:
         counts.append(_Counts.of_good(accepted, labels))
-    planned = len(without) if label is None else len(named) + adds_good
+    planned = len(without) if outcomes is None else len(named) + adds_good
     return counts, known, planned
 
 
