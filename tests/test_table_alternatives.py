@@ -309,7 +309,7 @@ def test_impossible_settings_raise_an_error(settings, message):
 
 def test_impossible_input_raises_an_error():
     people, decided = loans(200)
-    with pytest.raises(InvalidInput, match="incumbent's decisions contain 2"):
+    with pytest.raises(InvalidInput, match="incumbent contains 0, 2"):
         alternatives(eh.Stumps(), people, np.where(decided, 2, 0))
     with pytest.raises(InvalidInput):
         alternatives(eh.Stumps(), people, decided[:-1])

@@ -168,7 +168,7 @@ def test_counted_rows_are_people():
         ({"limit": 0.0}, "limit"),
         ({"delta": 1.0}, "delta"),
         ({"fit_share": 1.0}, "fit_share"),
-        ({"ceilings": {"fpr": 1.5}}, "between 0 and 1"),
+        ({"ceilings": {"fpr": 1.5}}, "ceilings of fpr is 1.5"),
         ({"ceilings": {"fnr": 0.5}}, "reject-all"),
     ],
 )

@@ -12,7 +12,6 @@ from evenhand.table_parts import (
     decision_counts,
     gap_names,
     gaps_of,
-    require_shares,
 )
 from evenhand.table_parts import split_table as split
 
@@ -56,13 +55,9 @@ def test_costs_and_counts_are_those_of_a_loop_over_people():
         assert list(found) == expected
 
 
-def test_counted_rows_are_people_and_shares_lie_between_0_and_1():
+def test_counted_rows_are_people():
     people = eh.LabelledSample([[1.0], [2.0]], ["a", "b"], [-1, 1], [2, 3])
     assert counted_rows(people, "").tolist() == [0, 0, 1, 1, 1]
     with pytest.raises(eh.InvalidInput, match="people is a Table") as refused:
         counted_rows(eh.read_table("lending").encoded(), "")
     assert ".sample" in refused.value.hint
-    require_shares(delta=0.5)
-    for wrong in (0, 1, -0.1, float("nan")):
-        with pytest.raises(eh.InvalidInput, match="fit_share is"):
-            require_shares(delta=0.5, fit_share=wrong)

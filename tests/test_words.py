@@ -1,10 +1,9 @@
 from dataclasses import FrozenInstanceError
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, NotFinite
+from evenhand.errors import InvalidInput, LengthMismatch, NotFinite
 from evenhand.words import (
     CostSensitiveProblem,
     Decision,
@@ -13,9 +12,6 @@ from evenhand.words import (
     OneDecision,
     Prices,
     as_features,
-    as_group,
-    as_known_groups,
-    distinct_groups,
 )
 
 
@@ -82,103 +78,8 @@ def test_lengths_that_differ_are_named():
         LabelledSample(np.zeros((2, 1)), [1, -1], [1, 1], np.ones(3))
 
 
-@pytest.mark.parametrize("label", [[0, 1], [1, 2], ["yes", "no"], [1.0, np.nan]])
-def test_labels_outside_plus_minus_one_say_how_to_encode(label):
-    with pytest.raises(BadLabel, match=r"np\.where"):
-        LabelledSample(np.zeros((2, 1)), [1, -1], label)
-
-
 def test_float_labels_are_read():
     assert LabelledSample(np.zeros((2, 1)), [1, -1], [1.0, -1.0]).label.dtype == np.int64
-
-
-UNKNOWN = {
-    "None in a list": ["a", None],
-    "NaN in a list, which numpy would turn into a text": ["a", float("nan")],
-    "pandas.NA in a list": ["a", pd.NA],
-    "an array of objects": np.array(["a", np.nan], dtype=object),
-    "an array of numbers": np.array([1.0, np.nan]),
-    "numbers of 32 bits": np.array([1.0, np.nan], dtype=np.float32),
-    "a date": np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"),
-    "a masked array": np.ma.array([1, 2], mask=[False, True]),
-    "pandas: objects": pd.Series(["a", None], dtype=object),
-    "pandas: category": pd.Series(["a", None], dtype="category"),
-    "pandas: Categorical": pd.Categorical(["a", None]),
-    "pandas: category of numbers": pd.Series([1, None], dtype="category"),
-    "pandas: string": pd.Series(["a", None], dtype="string"),
-    "pandas: Int64": pd.Series([1, None], dtype="Int64"),
-    "pandas: boolean": pd.Series([True, None], dtype="boolean"),
-    "pandas: date": pd.Series(pd.to_datetime(["2020-01-01", None])),
-}
-
-
-def test_a_missing_value_of_arrow_is_an_unknown_group():
-    pytest.importorskip("pyarrow", reason="make check does not install it")
-    group = pd.Series(["a", None], dtype="string[pyarrow]")
-    test_whatever_stands_for_missing_is_an_unknown_group(group)
-    test_unknown_groups_are_refused_where_the_group_is_needed(group)
-
-
-def test_a_missing_value_of_polars_is_an_unknown_group():
-    polars = pytest.importorskip("polars", reason="make check does not install it")
-    for group in (
-        polars.Series(["a", None]),
-        polars.Series(["a", None], dtype=polars.Categorical),
-        polars.Series([1, None]),
-        polars.Series([True, None]),
-    ):
-        test_whatever_stands_for_missing_is_an_unknown_group(group)
-        test_unknown_groups_are_refused_where_the_group_is_needed(group)
-    test_known_groups_stay_what_they_are(polars.Series(["a", "b"]))
-
-
-@pytest.mark.parametrize("group", UNKNOWN.values(), ids=list(UNKNOWN))
-def test_whatever_stands_for_missing_is_an_unknown_group(group):
-    found = as_known_groups(group, 2)
-    assert found.dtype == object
-    assert found[0] is not None
-    assert found[1] is None
-
-
-@pytest.mark.parametrize("group", UNKNOWN.values(), ids=list(UNKNOWN))
-def test_unknown_groups_are_refused_where_the_group_is_needed(group):
-    with pytest.raises(InvalidInput, match=r"group .* 1 of 2 .*row 1"):
-        as_group(group, 2)
-    with pytest.raises(InvalidInput, match=r"group .* 1 of 2"):
-        LabelledSample(np.zeros((2, 1)), group, [1, -1])
-
-
-@pytest.mark.parametrize(
-    "group",
-    [["a", "b"], [1, 2], [True, False], [0.5, 1.5], np.array(["a", "b"])],
-    ids=str,
-)
-def test_known_groups_stay_what_they_are(group):
-    assert as_known_groups(group, 2).tolist() == as_group(group, 2).tolist() == list(group)
-
-
-@pytest.mark.parametrize("false", [False, np.False_])
-def test_a_group_called_false_is_known(false):
-    group = np.array([false, None, "b"], dtype=object)
-    assert as_known_groups(group, 3).tolist() == [False, None, "b"]
-
-
-def test_groups_of_several_kinds_in_a_list_are_not_turned_into_texts():
-    assert as_group([1, "b", 2.5], 3).tolist() == [1, "b", 2.5]
-
-
-@pytest.mark.parametrize(
-    ("group", "match"),
-    [
-        ([("f", 60), ("m", 60)], "tuple"),
-        ([["f"], ["m"]], r"row 0 is \['f'\]"),
-        ([{}, {}], "hashable"),
-        ([1.0, np.inf], "row 1 is inf"),
-    ],
-)
-def test_labels_that_cannot_be_told_apart_are_refused_at_once(group, match):
-    with pytest.raises(InvalidInput, match=match):
-        as_known_groups(group, 2)
 
 
 @pytest.mark.parametrize(
@@ -261,16 +162,6 @@ def test_decisions_are_a_sequence_of_decision():
         block[2]
 
 
-@pytest.mark.parametrize("given", [np.array(["a", "", "  "]), ["a", "", " "], ["a", None, "\t"]])
-def test_a_blank_text_is_no_group(given):
-    assert as_known_groups(given, 3).tolist() == ["a", None, None]
-
-
 def test_the_error_about_one_flat_person_names_both_ways_out():
     with pytest.raises(InvalidInput, match=r"reshape\(1, -1\).*reshape\(-1, 1\)"):
         as_features([1.0, 2.0])
-
-
-def test_groups_that_cannot_be_compared_are_ordered_by_text():
-    assert distinct_groups([2, 1, 2]) == (1, 2)
-    assert distinct_groups(["b", 1]) == (1, "b")

@@ -29,18 +29,18 @@ from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses import Estimator, Linear, PerGroupCuts
 from evenhand.hypotheses.named import as_class
+from evenhand.people import (
+    as_classes,
+    as_counts,
+    as_group,
+    as_weights,
+    dimensions,
+    require_no_permutation,
+)
 from evenhand.randomness import uniform_by_row
 from evenhand.schema import Schema, is_frame
 from evenhand.table_certificate import TableCertification, certify
-from evenhand.words import (
-    FloatArray,
-    Group,
-    GroupArray,
-    LabelledSample,
-    Prices,
-    as_group,
-    as_numbers,
-)
+from evenhand.words import FloatArray, Group, GroupArray, LabelledSample, Prices
 
 ClassArray = NDArray[np.generic]
 """Classes of scikit-learn: numbers, truth values or texts."""
@@ -101,7 +101,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         The budget of fits.
     random_state : int or RandomState, optional
         The source of chance of `predict`, which an int makes reproducible; it also splits the table
-        if `certify` is given.
+        if `certify` is given. Then fix it, and the limit, beforehand: delta does not cover the best
+        of several fits.
     certify : float, optional
         delta: fit on a third of the table (half, if the class is not exact) and certify on the
         rest, so that the limit holds for the population with probability 1 - delta
@@ -226,6 +227,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         CannotEstimateRate
             If nobody of a group counts for the rate.
         """
+        columns = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        require_no_permutation({**columns, "sample_weight": sample_weight})
+        y = as_classes(y)
         hypotheses = as_class(Linear() if self.estimator is None else self.estimator)
         if self.group_use == "decide" and isinstance(hypotheses, Linear | Estimator):
             hypotheses = PerGroupCuts(hypotheses)
@@ -244,6 +248,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         self.certificate_: Certificate | None = None
         self.certification_: TableCertification | None = None
         if self.certify is not None:
+            as_counts(weight[used], "a certificate counts people", "sample_weight")
             return self._certified(hypotheses, sample, prices)
         if not self.randomise or self.ceilings:
             raise InvalidInput(
@@ -428,7 +433,15 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             in it, so that a search over parameters compares no noise.
         """
         chance = self.predict_proba(X, sensitive_features=sensitive_features)
-        truth = np.asarray(y)
+        truth = column_or_1d(as_classes(y))
+        check_consistent_length(X, truth)
+        strange = truth[~np.isin(truth, self.classes_)]
+        if len(strange):
+            raise BadLabel(
+                f"y contains {strange[0]!r}, and the classes are {self.classes_.tolist()}.",
+                hint="write outcomes as they were written in fit.",
+                argument="y",
+            )
         right = np.where(truth == self.classes_[1], chance[:, 1], 0.0)
         right[truth == self.classes_[0]] = chance[truth == self.classes_[0], 0]
         weight = _weights(sample_weight, len(right))
@@ -500,6 +513,8 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
             "set_fit_request(sensitive_features=True); where scores are computed with the group, "
             "set_score_request(sensitive_features=True) too.",
         )
+    if dimensions(given) == 1:
+        return as_group(given, rows, "sensitive_features")
     values = np.asarray(given)
     if values.ndim == 2 and values.shape[1] > 1:
         # As everywhere: whoever lacks one of several groups has none.
@@ -507,22 +522,15 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
             None if any(one is None or one != one for one in row) else " & ".join(map(str, row))
             for row in values.tolist()
         ]
-        return as_group(np.array(joined, dtype=object), rows)
-    return as_group(values.reshape(-1), rows)
+        return as_group(np.array(joined, dtype=object), rows, "sensitive_features")
+    return as_group(values.reshape(-1), rows, "sensitive_features")
 
 
 def _weights(given: ArrayLike | None, rows: int) -> FloatArray:
     """One weight of at least 0 per row, 1 where none are given."""
     if given is None:
         return np.ones(rows)
-    weight = as_numbers(np.asarray(given), rows, "sample_weight")
-    if (weight < 0).any():
-        row = int(np.argmax(weight < 0))
-        raise InvalidInput(
-            f"sample_weight is {weight[row]:g} in row {row}; a weight is a number of at least 0.",
-            hint="0 leaves a row out; what a decision about a person costs is said by `prices`.",
-        )
-    return weight
+    return as_weights(given, rows, "sample_weight")
 
 
 def _require_somebody(weight: FloatArray) -> None:
@@ -536,11 +544,6 @@ def _classes(
     """The two classes in order, and the good one."""
     from sklearn.utils.multiclass import check_classification_targets
 
-    if y.dtype.kind == "f" and np.isnan(y).any():
-        raise BadLabel(
-            f"y is missing (NaN) in {np.isnan(y).sum():,} of {len(y):,} rows.",
-            hint="leave out people without an outcome; nothing is made up for them.",
-        )
     check_classification_targets(y)
     classes = np.unique(outcome)
     if len(classes) > 2:

@@ -4,7 +4,7 @@ EvenhandError
 ├── InvalidInput (also a ValueError)
 │   ├── NotFinite            NaN or infinity where a number is needed
 │   ├── LengthMismatch       arrays that should describe the same rows do not
-│   ├── BadLabel             a label outside {-1, +1}
+│   ├── BadLabel             labels that do not say which outcome is good
 │   ├── MissingColumn        a table lacks a column that was asked for
 │   ├── SeveralErrors        several things about a table are not as they must be
 │   └── StorageError         a file that is no stored learner, is damaged, or of another version
@@ -174,16 +174,16 @@ class LengthMismatch(InvalidInput):
 
 
 class BadLabel(InvalidInput):
-    """A label outside {-1, +1}.
+    """Labels that do not say which outcome is good, or are missing where they are needed.
 
     Examples
     --------
-    >>> import evenhand as eh
+    >>> import numpy as np, evenhand as eh
     >>> try:
-    ...     eh.LabelledSample([[1.0]], ["a"], [0])
+    ...     eh.LabelledSample([[1.0], [2.0]], ["a", "b"], np.array([2, 1]))
     ... except eh.errors.BadLabel as error:
-    ...     print(error.message)
-    label contains 0; labels are -1 (bad outcome) and +1 (good outcome).
+    ...     print(error.hint)
+    say which value means good: label == 1 or label == 2.
     """
 
 

@@ -37,6 +37,7 @@ from evenhand.contracts import GroupUse, Hypothesis, Json, Params, Rate
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import prices_of
+from evenhand.people import as_known_groups, require_same_order
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
 from evenhand.rounds import Counts, Epoch, Rounds
@@ -51,7 +52,6 @@ from evenhand.words import (
     OneDecision,
     Prices,
     as_arrivals,
-    as_known_groups,
     as_numbers,
     as_people,
 )
@@ -477,6 +477,7 @@ class OnlineLearner:
             now = self._checked_time(at)
             if group is None and self._observed_one(round, label, now):
                 return
+            require_same_order({"round": round, "label": label, "group": group})
             rounds = as_rounds(round)
             labels = np.atleast_1d(np.asarray(label))
             if rounds.shape != labels.shape:
@@ -496,8 +497,8 @@ class OnlineLearner:
 
     def _observed_one(self, round: object, label: object, now: float | None) -> bool:
         """Most labels come one by one: enter a plain one without arrays."""
-        if not isinstance(round, int) or not isinstance(label, int):
-            return False
+        if not isinstance(round, int) or type(label) is not int:
+            return False  # True equals 1, and is none of the two labels
         entered = self.rounds.report_one(
             round, label, now=now, window=self.algorithm.maturity, closed=self.rounds.epoch.closed
         )

@@ -48,10 +48,11 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.models import trusting
 from evenhand.hypotheses.named import ClassLike, as_class
 from evenhand.learner import SHELL, EpochLearner, LearnerReport, plain_setting
+from evenhand.people import as_group
 from evenhand.policies import Mixture
 from evenhand.rounds import Epoch, Keep
 from evenhand.shown import BAND, INK, LIMIT, draw_limit
-from evenhand.words import FloatArray, Group, LabelledSample, Prices, as_group
+from evenhand.words import FloatArray, Group, LabelledSample, Prices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

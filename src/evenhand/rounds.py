@@ -38,9 +38,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, ProtocolError
+from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts, numbered, prices_of
+from evenhand.people import as_reported_labels
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.schema import Schema
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, Prices
@@ -715,11 +716,7 @@ class Rounds:
         one belong to closed cohorts, which keep the label as missing.
         """
         rows = self._find(rounds, "its label cannot be reported")
-        if labels.dtype.kind not in "iuf":
-            for round, label in zip(rounds.tolist(), labels.tolist(), strict=True):
-                if label not in (-1, 1):
-                    raise _bad_label(round, label)
-            labels = np.array([int(label) for label in labels.tolist()], dtype=np.int64)
+        labels = as_reported_labels(rounds, labels)
         self._require_reportable(rows, rounds, labels)
         changed = np.unique(rows)
         bill = self._bill(changed)
@@ -760,10 +757,6 @@ class Rounds:
         return True
 
     def _require_reportable(self, rows: IntArray, rounds: IntArray, labels: Column) -> None:
-        bad = (labels != 1) & (labels != -1)
-        if bad.any():
-            place = int(np.argmax(bad))
-            raise _bad_label(int(rounds[place]), labels[place].item())
         rejected = ~self["accept"][rows]
         if rejected.any():
             raise ProtocolError(
@@ -1606,13 +1599,6 @@ def _without_nan(column: FloatArray) -> tuple[BoolArray, FloatArray]:
     """(missing, values): files hold finite numbers only."""
     missing = np.isnan(column)
     return missing, np.where(missing, 0.0, column)
-
-
-def _bad_label(round: int, label: object) -> BadLabel:
-    return BadLabel(
-        f"the label of round {round} is {label!r}; labels are -1 (bad outcome) and +1 (good "
-        "outcome)."
-    )
 
 
 def _bill_of(counts: Counts) -> int:

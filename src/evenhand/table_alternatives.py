@@ -49,8 +49,10 @@ from evenhand.faircsc import solve_fair
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.brackets import Brackets, brackets_of
 from evenhand.hypotheses.named import as_class
+from evenhand.people import as_probabilities
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
+from evenhand.shares import require_delta, require_share
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
 from evenhand.table_exclusion import Exclusion, Incumbent, exclude
 from evenhand.table_parts import (
@@ -64,10 +66,9 @@ from evenhand.table_parts import (
     gap_names,
     gaps_of,
     policy_json,
-    require_shares,
     split_table,
 )
-from evenhand.words import BoolArray, FloatArray, LabelledSample, Prices, as_numbers
+from evenhand.words import BoolArray, FloatArray, LabelledSample, Prices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -452,7 +453,8 @@ def alternatives(
         count stands for that number of people.
     incumbent : policy, or array_like of shape (rows,)
         What is used today: a policy that was chosen without these people, or its decisions about
-        them (True or 1 for accepted, or the probability of being accepted).
+        them: True and False, 1 and 0, +1 and -1, or the probability of being accepted. A score is
+        no probability: pass `score >= cutoff`.
     rates : str, Rate or sequence of them, default "fpr"
         The rates whose largest gap is to become smaller.
     prices : Prices, optional
@@ -474,7 +476,7 @@ def alternatives(
     max_calls : int, optional
         A bound on the oracle calls of each fit.
     seed : int, default 0
-        Seed of the split of the table and of all draws.
+        Seed of the split of the table and of all draws; fixed before the table is looked at, too.
 
     Returns
     -------
@@ -500,7 +502,8 @@ def alternatives(
     >>> found.verdict, found.exclusion.at_extra_cost
     ('open', 0.0)
     """
-    require_shares(delta=delta, fit_share=fit_share)
+    require_delta(delta)
+    require_share("fit_share", fit_share, "(0, 1)")
     _require_settings(extra_cost, least_improvement, candidates)
     asked = as_rates(rates)
     require_certifiable(asked)
@@ -570,12 +573,7 @@ def _require_settings(extra_cost: float, least_improvement: float, candidates: i
         raise InvalidInput(
             f"extra_cost is {extra_cost}; it is a finite cost per person.", argument="extra_cost"
         )
-    if not 0 <= least_improvement <= 1:
-        raise InvalidInput(
-            f"least_improvement is {least_improvement}; it is a difference of rates, between 0 "
-            "and 1.",
-            argument="least_improvement",
-        )
+    require_share("least_improvement", least_improvement, "[0, 1]")
     if candidates < 1:
         raise InvalidInput(
             f"candidates is {candidates}; at least one alternative is tested.",
@@ -587,19 +585,7 @@ def _incumbent(incumbent: Policy | ArrayLike, people: LabelledSample) -> FloatAr
     """The incumbent's probability of accepting each row."""
     if isinstance(incumbent, Mixture) or hasattr(incumbent, "acceptance"):
         return np.asarray(incumbent.acceptance(people.features, people.group), dtype=np.float64)
-    given = np.asarray(incumbent)
-    if given.dtype == bool:
-        given = given.astype(np.float64)
-    decided = as_numbers(given, len(people), "incumbent")
-    if ((decided < 0) | (decided > 1)).any():
-        strange = decided[(decided < 0) | (decided > 1)][0]
-        raise InvalidInput(
-            f"the incumbent's decisions contain {strange:g}; a decision is 1 (accepted), 0 "
-            "(rejected), or the probability of being accepted.",
-            hint="for a score: score >= cutoff.",
-            argument="incumbent",
-        )
-    return decided
+    return as_probabilities(incumbent, len(people), "incumbent")
 
 
 def _name(rules: HypothesisClass) -> str:

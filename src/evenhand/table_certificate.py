@@ -54,6 +54,7 @@ from evenhand.fairness.rates import RATES, RateLike, as_rates, require_certifiab
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
+from evenhand.shares import require_delta, require_promise, require_share
 from evenhand.shown import Brief, Cell, Shown
 from evenhand.table_parts import (
     FIT_SHARE,
@@ -65,7 +66,6 @@ from evenhand.table_parts import (
     gap_names,
     gaps_of,
     policy_json,
-    require_shares,
     split_table,
 )
 from evenhand.words import (
@@ -325,7 +325,7 @@ def certify(
         The table: people drawn independently from the population that the certificate is about. A
         row with a count stands for that number of people.
     limit : float, default 0.05
-        How far a rate may differ between two groups.
+        How far a rate may differ between two groups. Fix it beforehand, as `seed` is fixed.
     rates : str, Rate or sequence of them, default "fpr"
         The rates whose gaps are limited.
     prices : Prices, optional
@@ -345,7 +345,9 @@ def certify(
     max_calls : int, optional
         A bound on the oracle calls of each fit.
     seed : int, default 0
-        Seed of the split of the table.
+        Seed of the split of the table. Fix it beforehand: delta does not cover the best of several
+        calls with other seeds, limits, rates or classes. Of k calls give each delta / k; then all
+        of them hold at once with probability 1 - delta, and you may choose.
 
     Returns
     -------
@@ -370,9 +372,10 @@ def certify(
     >>> len(done.policy.weights), done.cost < done.constant_cost
     (1, True)
     """
-    require_shares(limit=limit, delta=delta)
+    require_promise(limit)
+    require_delta(delta)
     if fit_share is not None:
-        require_shares(fit_share=fit_share)
+        require_share("fit_share", fit_share, "(0, 1)")
     asked = as_rates(rates)
     require_certifiable(asked)
     kept = _ceilings(ceilings)
@@ -448,13 +451,11 @@ def certify(
 
 def _ceilings(given: Mapping[str, float] | None) -> list[tuple[Rate, float]]:
     """The rates with a ceiling."""
-    kept = [(RATES[name], float(value)) for name, value in (given or {}).items()]
-    for rate, value in kept:
-        if not 0 <= value <= 1:
-            raise InvalidInput(
-                f"the ceiling of the {rate.name} is {value}; a rate lies between 0 and 1.",
-                argument="ceilings",
-            )
+    kept = [
+        (RATES[name], require_share(f"ceilings of {name}", value, "[0, 1]"))
+        for name, value in (given or {}).items()
+    ]
+    for rate, _ in kept:
         if rate.sign < 0:
             raise InvalidInput(
                 f"the {rate.name} has a ceiling, which reject-all cannot keep: there would not "

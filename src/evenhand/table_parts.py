@@ -28,15 +28,6 @@ FIT_SHARE_OF_MODELS = 1 / 2
 """The same where rules are fitted models, which need more people than an exact search."""
 
 
-def require_shares(**settings: float) -> None:
-    """Raise an error for a setting that does not lie strictly between 0 and 1."""
-    for name, value in settings.items():
-        if not 0 < value < 1:
-            raise InvalidInput(
-                f"{name} is {value}; it lies strictly between 0 and 1.", argument=name
-            )
-
-
 def counted_rows(people: LabelledSample, why: str) -> IntArray:
     """The row of each person of a table with at least two groups; a row with a count has several.
 

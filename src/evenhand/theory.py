@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from evenhand.errors import InvalidInput
+from evenhand.shares import require_delta, require_share
 
 LARGEST_LOWER_BOUND_GAP = 1 / 16
 """Section 4 needs gamma <= 1/16: the rates 1/2 +- 4 gamma stay in [1/4, 3/4] and KL <= 64 gamma^2.
@@ -1272,12 +1273,7 @@ def _log_size(value: float) -> float:
 
 
 def _delta(value: float) -> float:
-    if not 0 < value < 1:
-        raise InvalidInput(
-            f"delta is {value}; it must lie strictly between 0 and 1.",
-            hint="0.05 is usual.",
-        )
-    return value
+    return require_delta(value)
 
 
 def _horizon(value: float) -> float:
@@ -1317,9 +1313,7 @@ def _labels(value: int) -> int:
 
 
 def _share(value: float, name: str) -> float:
-    if not 0 < value <= 1:
-        raise InvalidInput(f"{name} is {value}; it must lie in (0, 1].")
-    return value
+    return require_share(name, value)
 
 
 def _positive(value: float, name: str) -> float:

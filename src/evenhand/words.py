@@ -1,21 +1,30 @@
 """The nouns of the paper (section 1.1): people with features and a group, labels, costs, decisions
 and outcomes.
 
-Arrays are checked here, once, at the border, and frames are encoded by their schema; everything
-below may rely on finite float64 features of shape (rows, columns), labels in {-1, +1} and arrays of
-equal length.
+Arrays are checked here, once, at the border (groups, labels and counts by `evenhand.people`), and
+frames are encoded by their schema; everything below may rely on finite float64 features of shape
+(rows, columns), labels in {-1, +1} and arrays of equal length.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite, isinf
+from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.errors import BadLabel, CannotEstimateRate, InvalidInput, LengthMismatch, NotFinite
+from evenhand.errors import CannotEstimateRate, InvalidInput, LengthMismatch, NotFinite
+from evenhand.people import (
+    as_counts,
+    as_group,
+    as_known_groups,
+    as_labels,
+    as_weights,
+    distinct_groups,
+    require_same_order,
+)
 from evenhand.schema import Schema, is_frame
 from evenhand.shown import Brief, counted
 
@@ -29,7 +38,6 @@ GroupArray = NDArray[Any]
 where that is allowed.
 """
 Kind = TypeVar("Kind", bound=NDArray[np.generic])
-_PLAIN = {str, int, float, bool}
 
 
 class ColumnName(str):
@@ -178,110 +186,6 @@ def as_numbers(value: ArrayLike, rows: int, name: str) -> FloatArray:
     return array
 
 
-def as_labels(value: ArrayLike, rows: int) -> IntArray:
-    """(rows,) int64 in {-1, +1}."""
-    raw = np.asarray(value)
-    _require_length(raw, rows, "label")
-    if not np.isin(raw, (-1, 1)).all():
-        seen = sorted({str(v) for v in raw[~np.isin(raw, (-1, 1))].tolist()})[:5]
-        raise BadLabel(
-            f"label contains {', '.join(seen)}; labels are -1 (bad outcome) and +1 (good outcome).",
-            hint="encode with np.where(outcome == good_value, 1, -1).",
-        )
-    return raw.astype(np.int64)
-
-
-def as_known_groups(value: object, rows: int) -> GroupArray:
-    """(rows,) group labels. None, NaN, NaT, pandas.NA, blank texts and masked entries all mean
-    "unknown", and all become None.
-
-    An array in which nothing can be unknown stays as it is; any other becomes one of objects.
-
-    >>> as_known_groups(["a", float("nan"), None], 3).tolist()
-    ['a', None, None]
-    """
-    array = value if type(value) is np.ndarray else _array_of_groups(value)
-    _require_length(array, rows, "group")
-    kind = array.dtype.kind
-    if kind in "biu":
-        return array
-    if kind in "US":
-        # only a text that is empty or begins with a blank comes before "!"
-        if True not in (array < ("!" if kind == "U" else b"!")):
-            return array
-        blank = [row for row, text in enumerate(array.tolist()) if not text.strip()]
-        return array if not blank else _without(array, blank)
-    if kind == "f" and np.isfinite(array).all():
-        return array
-    unknown = []
-    for row, label in enumerate(array.tolist()):
-        if isinstance(label, tuple):
-            raise InvalidInput(
-                "a group label is a tuple, which numpy would compare part by part.",
-                hint='join its parts into one text, "female/over 60".',
-            )
-        if getattr(label, "__hash__", None) is None or (isinstance(label, float) and isinf(label)):
-            raise InvalidInput(
-                f"the group of row {row} is {label!r}; a group label is a text, a finite number, "
-                "or another hashable value.",
-                hint="None marks an unknown group.",
-            )
-        if isinstance(label, bool | np.bool_):
-            continue
-        # of all values NaN and NaT alone differ from themselves, and pandas.NA answers with itself
-        empty = isinstance(label, str) and not label.strip()
-        if empty or label is None or (other := label != label) is label or other:
-            unknown.append(row)
-    return array if not unknown else _without(array, unknown)
-
-
-def _array_of_groups(value: object) -> GroupArray:
-    if isinstance(value, np.ma.MaskedArray):
-        value = value.tolist()  # masked entries are None there
-    if isinstance(value, list | tuple) and not (
-        len(kinds := set(map(type, value))) == 1 and kinds <= _PLAIN
-    ):
-        # numpy would turn ["a", nan] into texts, and take apart tuples
-        array = np.empty(len(value), dtype=object)
-        for row, entry in enumerate(value):
-            array[row] = entry
-        return array
-    return np.asarray(value)
-
-
-def _without(group: GroupArray, rows: list[int]) -> GroupArray:
-    """The same groups, unknown in some rows."""
-    known = group.astype(object)
-    known[rows] = None
-    return known
-
-
-def as_group(value: ArrayLike, rows: int) -> GroupArray:
-    """(rows,) group labels, none of them unknown."""
-    array = as_known_groups(value, rows)
-    labels = array.tolist() if array.dtype.kind == "O" else []
-    unknown = [row for row, label in enumerate(labels) if label is None]
-    if unknown:
-        raise InvalidInput(
-            f"group is missing in {len(unknown)} of {rows} rows (first: row {unknown[0]}).",
-            hint="leave those rows out, or give them a group label of their own.",
-        )
-    return array
-
-
-def distinct_groups(group: Iterable[Any]) -> tuple[Group, ...]:
-    """The groups in ascending order (by text where they cannot be compared).
-
-    >>> distinct_groups(["b", "a", "b"])
-    ('a', 'b')
-    """
-    values = set(group)
-    try:
-        return tuple(sorted(values))
-    except TypeError:
-        return tuple(sorted(values, key=str))
-
-
 def as_arrivals(
     features: ArrayLike, group: ArrayLike | None, schema: Schema | None, *, group_needed: bool
 ) -> tuple[FloatArray, GroupArray | None, Schema | None]:
@@ -292,6 +196,7 @@ def as_arrivals(
     >>> rows.tolist(), group.tolist(), schema
     ([[1.0]], ['a'], None)
     """
+    require_same_order({"features": features, "group": group})
     rows, schema = as_people(features, schema)
     if group is None:
         return _own(rows, features), None, schema
@@ -348,7 +253,8 @@ class LabelledSample(Brief):
     group : array_like, shape (rows,)
         Their groups: texts, numbers or other hashable values, none unknown.
     label : array_like, shape (rows,)
-        -1 (bad outcome) or +1 (good outcome).
+        +1 (good outcome) or -1 (bad outcome); 1 and 0, and True and False, are read as such. With 1
+        for the bad outcome pass `label == 0`.
     count : array_like, shape (rows,), optional
         How many people each row stands for; one by default.
     schema : Schema, optional
@@ -357,7 +263,8 @@ class LabelledSample(Brief):
     Raises
     ------
     InvalidInput
-        If an array has the wrong shape or type, or is empty.
+        If an array has the wrong shape or type, or is empty, if a label is missing or does not say
+        which outcome is good, or if columns of pandas have different indexes.
 
     Examples
     --------
@@ -384,18 +291,15 @@ class LabelledSample(Brief):
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        columns = ("features", "group", "label", "count")
+        require_same_order({name: getattr(self, name) for name in columns})
         _encode_features(self)
         rows = len(self.features)
         _require_rows(rows, "the labelled sample")
         object.__setattr__(self, "group", as_group(self.group, rows))
         object.__setattr__(self, "label", as_labels(self.label, rows))
         if self.count is not None:
-            object.__setattr__(self, "count", as_numbers(self.count, rows, "count"))
-            if (self.count < 0).any():
-                raise InvalidInput(
-                    f"count contains {self.count.min()}; a row cannot stand for fewer than 0 "
-                    "people."
-                )
+            object.__setattr__(self, "count", as_weights(self.count, rows))
 
     def __len__(self) -> int:
         return len(self.features)
@@ -408,7 +312,7 @@ class LabelledSample(Brief):
     @cached_property
     def groups(self) -> tuple[Hashable, ...]:
         """The distinct groups in ascending order (by text where they cannot be compared)."""
-        return distinct_groups(self.group[self.weight > 0].tolist())
+        return distinct_groups(self.group if self.count is None else self.group[self.count > 0])
 
     def require_two_groups(self) -> None:
         """Raise an error for a sample with fewer than two groups: a gap needs two.
@@ -450,18 +354,7 @@ class LabelledSample(Brief):
         >>> sample.require_whole_counts("an example counts people")
         array([3, 2])
         """
-        whole = np.rint(self.weight)
-        apart = self.weight != whole
-        if apart.any():
-            row = int(np.argmax(apart))
-            raise InvalidInput(
-                f"count is {self.weight[row]:g} in row {row}; {why}, so every count is a whole "
-                "number.",
-                hint="pass the numbers of people, not weights or shares.",
-            )
-        if not whole.any():
-            raise InvalidInput(f"every count is 0, so the sample is nobody; {why}.")
-        return whole.astype(np.int64)
+        return as_counts(self.weight, why)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -517,6 +410,8 @@ class CostSensitiveProblem(Brief):
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        columns = ("features", "group", "cost_if_rejected", "cost_if_accepted")
+        require_same_order({name: getattr(self, name) for name in columns})
         _encode_features(self)
         rows = len(self.features)
         _require_rows(rows, "the cost-sensitive problem")

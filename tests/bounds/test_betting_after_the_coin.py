@@ -262,5 +262,5 @@ class TestGroupsThatJoin:
 
     def test_shares_are_refused_where_they_make_no_sense(self):
         _, start, _ = self.joined(0)
-        with pytest.raises(InvalidInput, match="delta of 0"):
+        with pytest.raises(InvalidInput, match=r"delta of group 2.* is 0"):
             start.joined_by_group(2, 0.0)

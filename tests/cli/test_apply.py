@@ -194,7 +194,7 @@ def test_a_holdout_of_solve(run, lending):
     assert told["table"]["people"] == 840
     assert told["holdout"]["people"] == 360
     for wrong in ("0", "1", "1.5"):
-        assert "--holdout is" in run("solve", lending, *LENDING, "--holdout", wrong).stderr
+        assert "holdout is" in run("solve", lending, *LENDING, "--holdout", wrong).stderr
 
 
 def test_intervals_cover_and_a_narrower_one_does_not():

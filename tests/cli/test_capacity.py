@@ -124,8 +124,8 @@ def test_a_comparison_refuses_what_cannot_keep_a_capacity(run, tmp_path, words, 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--capacity", 0), "accept_at_most is 0"),
-        (("--capacity", 1.5), "accept_at_most is 1.5"),
+        (("--capacity", 0), "capacity is 0.0"),
+        (("--capacity", 1.5), "capacity is 1.5"),
         (("--floor", 0.5, "--capacity", 0.2), "the floor lies at or below the cap"),
         (("--quota", "0/100"), "count is 0"),
         (("--quota", "half"), "--quota is 'half'"),

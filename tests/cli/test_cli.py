@@ -155,8 +155,8 @@ TABLES = {
         (*COMMON, "--class", "thresholds", "--score", "x", "--features", "x"),
         ["--features was given"],
     ),
-    "negative limit": (GOOD, (*COMMON, "--limit", "-0.1"), ["is -0.1", "at least 0"]),
-    "limit is no number": (GOOD, (*COMMON, "--limit", "nan"), ["is nan", "at least 0"]),
+    "negative limit": (GOOD, (*COMMON, "--limit", "-0.1"), ["is -0.1", "in [0, 1]"]),
+    "limit is no number": (GOOD, (*COMMON, "--limit", "nan"), ["is nan", "in [0, 1]"]),
     "negative price": (
         GOOD,
         (*COMMON, "--price-false-reject", "-2"),
@@ -218,7 +218,7 @@ def test_limits_that_cannot_be_read(run, write, limits):
 def test_limits_that_are_none(run, write, limits):
     result = run("frontier", write(GOOD), *COMMON, "--limits", limits)
     assert result.exit_code == 2
-    assert "at least 0" in " ".join(result.stderr.split())
+    assert "in [0, 1]" in " ".join(result.stderr.split())
 
 
 def test_the_picture_compares_two_groups(run, write):

@@ -179,7 +179,7 @@ def test_bad_input_is_named_and_nothing_is_written(run, write, tmp_path):
     refused(
         run("evaluate", "demo", "--policy", "accept-all", "--column", "group"), "is not ROLE=COL"
     )
-    refused(run("evaluate", "demo", "--policy", "accept-all", "--limit", -1), "the limit is -1")
+    refused(run("evaluate", "demo", "--policy", "accept-all", "--limit", -1), "limit is -1.0")
     refused(run("evaluate", "demo", "--policy", "accept-all", "--delta", 0), "delta is 0")
     refused(
         run("evaluate", "demo", "--policy", "accept-all", "--skip-first", 20_000),

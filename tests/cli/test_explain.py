@@ -123,7 +123,7 @@ def test_apply_writes_the_reasons_of_those_who_are_not_accepted(run, policy, new
     ("asked", "message"),
     [
         (("--row", "999"), "--row is 999"),
-        (("--above", "1"), "--above is 1"),
+        (("--above", "1"), "above is 1.0"),
         (("--protected", "age"), "looks at no column 'age'"),
         (("--fixed", "age"), "looks at no column 'age'"),
         (("--reference", "none.csv"), "none.csv"),

@@ -55,7 +55,7 @@ def test_one_sided_outcomes_are_shown_as_ranges_and_saved(table, tmp_path):
         ((*NAMED, "--outcome", "repaid"), "Option: --good"),
         ((*NAMED, "--accepted", "certainly"), "does not occur in the decision column"),
         ((*NAMED, "--rate", "fpr"), "need outcomes"),
-        ((*NAMED, "--delta", "2"), "between 0 and 1"),
+        ((*NAMED, "--delta", "2"), "did you mean 0.02?"),
     ],
 )
 def test_what_cannot_be_known_is_refused(table, words, message):

@@ -135,7 +135,7 @@ def test_text_and_missing_values_are_settled_by_options_and_told(run, tmp_path):
         ((*NUMBERS, "--people", "10"), "200 to 10,000,000"),
         ((*NUMBERS, "--people", "1000", "--days", "3"), "both horizon"),
         ((*NUMBERS, "--price-false-accept", "-1"), "prices are finite numbers of at least 0"),
-        ((*NUMBERS, "--delta", "1"), "strictly between 0 and 1"),
+        ((*NUMBERS, "--delta", "1"), "delta is 1.0; it is a number in (0, 1)"),
         ((*NUMBERS, "--label", "repaid"), "--label belongs to a plan from a table"),
         ((*NUMBERS, "--auc", "0.7"), "either separation or auc"),
     ],

@@ -51,7 +51,7 @@ def test_a_description_does_as_well(run, lending, tmp_path):
         (("lending.csv",), "nothing says which column of lending.csv"),
         (("nothing.csv", *OWN), "neither a table nor a file 'nothing.csv'"),
         (("lending", "--learner", "oracle"), "no learner 'oracle'"),
-        (("lending", "--limit", "2"), "limit 2.0 is not in"),
+        (("lending", "--limit", "2"), "did you mean 0.02?"),
         (("lending", *QUICK, "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
     ],
 )

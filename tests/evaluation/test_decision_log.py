@@ -50,7 +50,7 @@ def test_labels_of_the_rejected_are_dropped_and_that_is_said():
         ({"p": (0.5, 0.5, -0.1, 0.5)}, "row 3 has the acceptance probability -0.1"),
         ({"p": (0.0, 0.5, 0.5, 0.5)}, "row 1 was accepted with probability 0"),
         ({"p": (0.5, 0.5, 1.0, 0.5)}, "row 3 was rejected though accepted with probability 1"),
-        ({"label": (1, 3, 0, 0)}, "the label of row 2 is 3"),
+        ({"label": (1, 3, 0, 0)}, "label contains 1, 3"),
         ({"id": ["a", "b", "c", "a"]}, "id 'a' occurs in row 1 and in row 4"),
         ({"count": (1, 0, 1, 1)}, "row 2 stands for 0 decisions"),
         ({"names": ["x", "y"]}, "each needs a name of its own"),

@@ -134,8 +134,8 @@ def test_nobody_selected_has_no_ratio():
 @pytest.mark.parametrize(
     ("given", "settings", "message"),
     [
-        ([1, 0], {}, "categories"),
-        ([1, 0, 0.5], {}, "scores=True"),
+        ([1, 0], {}, "group has shape"),
+        ([1, 0, 0.5], {}, "cut-off"),
         ([1, 0, float("nan")], {}, "missing"),
         ([1, 0, 1], {"delta": 1.0}, "delta"),
         ([1, 0, 1], {"least_ratio": 0.0}, "least_ratio"),

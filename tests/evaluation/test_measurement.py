@@ -85,7 +85,7 @@ def test_without_outcomes_only_selection_is_measured():
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(InvalidInput, match="groups"):
+    with pytest.raises(InvalidInput, match="group has shape"):
         measure(np.array([True, False]), ["a"])
     with pytest.raises(InvalidInput, match="delta"):
         measure(np.array([True]), ["a"], delta=1.5)

@@ -95,7 +95,7 @@ def test_a_forged_ledger_is_refused() -> None:
 
 def test_bad_input_is_refused() -> None:
     for delta in (0.0, 1.0, -0.1, math.nan):
-        with pytest.raises(InvalidInput, match="between 0 and 1"):
+        with pytest.raises(InvalidInput, match=r"in \(0, 1\)"):
             DeltaLedger(delta)
     with pytest.raises(InvalidInput, match="share"):
         DeltaLedger(0.05).book("a", 0.0, at=0)

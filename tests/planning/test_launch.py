@@ -238,7 +238,7 @@ def test_several_rates_and_groups():
         ({"group_shares": {"a": 0.6, "b": 0.6}}, "1.2"),
         ({"group_shares": {"a": 1.0}}, "two groups"),
         ({"bad_rates": {"a": 0.1}}, "same"),
-        ({"bad_rates": {"a": 0.0, "b": 0.1}}, "between 0 and 1"),
+        ({"bad_rates": {"a": 0.0, "b": 0.1}}, "bad_rates of group 'a' is 0.0"),
         ({"separation": 0.0}, "separation is 0"),
         ({"separation": None}, "separation or auc"),
         ({"auc": 0.7}, "separation or auc"),

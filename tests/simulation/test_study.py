@@ -168,7 +168,7 @@ def test_a_changed_table_is_another_one(tmp_path):
         ({"learners": ("oracle",)}, "'oracle'"),
         ({"learners": ()}, "at least one"),
         ({"learners": ("uniform", "uniform")}, "'uniform'"),
-        ({"limits": (0.0,)}, "limit 0.0"),
+        ({"limits": (0.0,)}, "limit is 0.0"),
         ({"rates": ("tprr",)}, "'tprr'"),
         ({"kind": "forest"}, "'forest'"),
         (

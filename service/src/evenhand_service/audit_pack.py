@@ -209,7 +209,7 @@ def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: 
         np.array([row.features for row in kept]),
         [row.accept for row in kept],
         [row.acceptance for row in kept],
-        [row.label if row.accept else 0 for row in kept],
+        [row.label or np.nan for row in kept],  # 0 is an open outcome, and no bad one
         group=[row.group for row in kept],
         names=tuple(names),
         id=[row.seq for row in kept],

@@ -30,7 +30,6 @@ from evenhand.algorithms.exponential_weights import (
 )
 from evenhand.algorithms.settings import (
     require_group_use,
-    require_limit,
     require_prices,
     require_whole,
 )
@@ -61,6 +60,7 @@ from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
 from evenhand.rounds import FOREVER, Arrivals, Epoch, Rounds
 from evenhand.schema import Schema
+from evenhand.shares import require_promise
 from evenhand.words import FloatArray, IntArray, Prices
 
 
@@ -334,7 +334,7 @@ class Greedy:
         as_rates(self.rate)
         require_prices(self.prices)
         require_group_use(self.group_use)
-        require_limit(self.limit)
+        require_promise(self.limit)
         requirement = "at least one person must be accepted to learn"
         require_whole("first_rounds", self.first_rounds, 1, requirement)
 

@@ -11,7 +11,9 @@ from reprlib import repr as short
 from sys import float_info
 
 from evenhand.errors import InvalidInput
-from evenhand.words import Group, Prices, as_known_groups
+from evenhand.people import as_known_groups
+from evenhand.shares import require_share
+from evenhand.words import Group, Prices
 
 LARGEST = float_info.max
 
@@ -112,29 +114,6 @@ def require_seed(seed: object) -> None:
         )
 
 
-def require_limit(limit: object) -> None:
-    """The limit of the gap."""
-    require_number(
-        "limit",
-        limit,
-        lambda gap: 0 < gap <= 1,
-        "the gap that may never be exceeded is a number in (0, 1]",
-        "0 can be kept by constants alone; choose a small positive number, and let evenhand.plan "
-        "say what it costs.",
-    )
-
-
-def require_delta(delta: object) -> None:
-    """The probability that the limit is ever exceeded."""
-    require_number(
-        "delta",
-        delta,
-        lambda delta: 0 < delta < 1,
-        "it must lie strictly between 0 and 1",
-        "0.05 guarantees the limit with probability 95%.",
-    )
-
-
 def require_horizon(horizon: object, least: int = 1) -> None:
     """The number of rounds that are going to be played."""
     require_whole("horizon", horizon, least, f"it is a whole number of rounds, at least {least}")
@@ -145,10 +124,7 @@ def require_exploration(
 ) -> None:
     """What says how long a learner explores, and whom it competes with."""
     if comparator_gap is not None:
-        requirement = (
-            "the gap of the policies with which the learner competes is a number in [0, 1]"
-        )
-        require_number("comparator_gap", comparator_gap, lambda gap: 0 <= gap <= 1, requirement)
+        require_share("comparator_gap", comparator_gap, "[0, 1]")
     if exploration_rounds is not None:
         requirement = "at least one person must be accepted to learn, and rounds are whole"
         require_whole("exploration_rounds", exploration_rounds, 1, requirement)

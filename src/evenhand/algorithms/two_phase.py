@@ -44,11 +44,9 @@ from evenhand.algorithms.exploration import (
 )
 from evenhand.algorithms.settings import (
     require_choice,
-    require_delta,
     require_exploration,
     require_group_use,
     require_horizon,
-    require_limit,
     require_number,
     require_prices,
 )
@@ -79,6 +77,7 @@ from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
 from evenhand.rounds import Epoch, Rounds
 from evenhand.schema import Schema
+from evenhand.shares import require_delta, require_promise
 from evenhand.words import IntArray, LabelledSample, Prices
 
 Epochs = Literal["doubling", "every-round"]
@@ -140,7 +139,7 @@ class TwoPhase:
         require_horizon(self.horizon, 2)
         require_exploration(self.comparator_gap, self.exploration_rounds, self.tradeoff_exponent)
         if self.limit is not None:
-            require_limit(self.limit)
+            require_promise(self.limit)
         require_choice("estimator", self.estimator, ("one-sided", "two-sided"))
         require_choice("slack_rule", self.slack_rule, ("corrected", "as printed"))
         require_choice("method", self.method, ("column-generation", "saddle-point"))
@@ -374,7 +373,7 @@ class TwoPhase:
             loss.group,
             self.rates,
             self.sample(state, rounds),
-            slack.limit,
+            min(slack.limit, 1.0),  # no gap exceeds 1, however wide the slack is
             group_use=self.group_use,
             method="column-generation" if exact else "saddle-point",
             tolerance=None if exact else self.nu(slack.limit),

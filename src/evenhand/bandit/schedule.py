@@ -12,6 +12,7 @@ from math import e, inf, isfinite, log, sqrt
 from typing import Protocol
 
 from evenhand.errors import InvalidInput
+from evenhand.shares import require_delta
 
 LARGEST_FLOOR = 0.5
 
@@ -140,8 +141,7 @@ class TheorySchedule:
                 f"horizon is {self.horizon}; the paper's constants need ln T > 0, so T of at "
                 "least 2."
             )
-        if not 0 < self.delta < 1:
-            raise InvalidInput(f"delta is {self.delta}; it lies strictly between 0 and 1.")
+        require_delta(self.delta)
         if not 0 <= self.log_size < inf:
             raise InvalidInput(
                 f"log_size is {self.log_size}; the paper's constants need ln|H| of a finite class.",

@@ -68,6 +68,7 @@ from evenhand.bounds.betting_wealth import (
 from evenhand.contracts import Rate
 from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
 from evenhand.fairness.rates import as_rates
+from evenhand.shares import require_delta, require_share
 from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, IntArray, as_numbers
 
@@ -621,19 +622,16 @@ class BettingBound(Brief):
         object.__setattr__(self, "groups", tuple(self.groups))
         delta = self.delta
         horizons = self.horizons
-        if not 0 < delta < 1:
-            raise InvalidInput(f"delta is {delta}; it lies strictly between 0 and 1.")
+        require_delta(delta)
         if len(self.groups) < 2 or len(set(self.groups)) < len(self.groups):
             raise InvalidInput(
                 f"groups is {self.groups}; a gap needs at least two groups, each named once."
             )
         if not horizons or min(horizons) <= 0 or list(horizons) != sorted(horizons):
             raise InvalidInput(f"horizons is {horizons}; they are positive and increase.")
-        if not 0 < self.joint_part < 1 or self.hypotheses < 0:
-            raise InvalidInput(
-                f"joint_part is {self.joint_part} and hypotheses {self.hypotheses}; they lie in "
-                "(0, 1) and from 0 up."
-            )
+        require_share("joint_part", self.joint_part, "(0, 1)")
+        if self.hypotheses < 0:
+            raise InvalidInput(f"hypotheses is {self.hypotheses}; there are at least 0.")
         equal = np.full(self.hypotheses, delta / max(self.hypotheses, 1))
         deltas = equal if self.delta_parts is None else np.array(self.delta_parts, dtype=np.float64)
         if len(deltas) != self.hypotheses or not (deltas > 0).all():
@@ -762,10 +760,7 @@ class BettingBound(Brief):
         BettingBound
             The larger family.
         """
-        if not 0 < delta < 1:
-            raise InvalidInput(
-                f"group {group!r} joins with a part of delta of {delta}; it lies in (0, 1)."
-            )
+        require_delta(delta, f"delta of group {group!r}, which joins,")
         parts = self.delta_parts if self.delta_parts is None else tuple(self._deltas.tolist())
         join = GroupJoin(delta, self.hypotheses)
         return replace(

@@ -54,11 +54,11 @@ from evenhand.bounds.slack import (
     inverse,
     require_columns,
     require_finite_class,
-    require_probability,
 )
 from evenhand.contracts import AuditEvidence, FixedCountBound
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness.delta_ledger import inverse_square_share
+from evenhand.shares import require_delta
 from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray
 
@@ -347,7 +347,7 @@ class AuditHoeffding(FixedCountBound):
         self, counts: AuditEvidence, *, delta: float, log_size: float, columns: int
     ) -> AuditIntervals:
         """The intervals; `columns` is not used. See `FixedCountBound.intervals`."""
-        require_probability(delta)
+        require_delta(delta)
         require_finite_class(log_size, self.name)
         log_term = -_log_share(counts, log_size, delta)
         rarity = inverse(counts.people)
@@ -388,7 +388,7 @@ class AuditDkw(FixedCountBound):
         self, counts: AuditEvidence, *, delta: float, log_size: float, columns: int
     ) -> AuditIntervals:
         """The intervals; `log_size` is not used. See `FixedCountBound.intervals`."""
-        require_probability(delta)
+        require_delta(delta)
         require_columns(columns)
         tests = columns * counts.rates * counts.groups * (counts.groups - 1) / 2
         stairs = staircase(math.log(delta / tests))
@@ -415,7 +415,7 @@ class _JointTails(FixedCountBound):
     ) -> AuditIntervals:
         """The intervals; `columns` is not used. See `FixedCountBound.intervals`."""
         require_finite_class(log_size, self.name)
-        require_probability(delta)
+        require_delta(delta)
         stairs = staircase(_log_share(counts, log_size, delta))
 
         def limits(accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:

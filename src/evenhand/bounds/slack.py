@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.errors import InvalidInput
+from evenhand.shares import require_delta
 from evenhand.shown import Brief
 from evenhand.words import FloatArray, IntArray
 
@@ -114,7 +115,7 @@ class _CheckedSlack(SlackBound):
     ) -> float:
         """The slack beta. See `SlackBound.slack`."""
         people = denominators(counts)
-        require_probability(delta)
+        require_delta(delta)
         size = ClassSize(log_size, columns)
         return self._beta(people, delta, size, max(rates, len(people)))
 
@@ -350,15 +351,6 @@ def denominators(counts: ArrayLike) -> FloatArray:
             f"counts contains {people.min()}; counts of people are finite and at least 0."
         )
     return people
-
-
-def require_probability(delta: float) -> None:
-    """Refuse a delta that does not lie strictly between 0 and 1."""
-    if not 0 < delta < 1:
-        raise InvalidInput(
-            f"delta is {delta}; it must lie strictly between 0 and 1.",
-            hint="with 0.05 the limit holds with probability 95%.",
-        )
 
 
 def require_finite_class(log_size: float, name: str) -> None:

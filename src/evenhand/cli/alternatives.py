@@ -17,6 +17,7 @@ from evenhand.cli.options import (
     PICTURE_FILE,
     POSITIVE,
     ColumnOptions,
+    Share,
     class_options,
     column_options,
     json_options,
@@ -68,18 +69,30 @@ STYLES = {"found": "green", "none": "bold", "open": "yellow"}
 )
 @click.option(
     "--least-improvement",
-    type=float,
+    type=Share("[0, 1]"),
     default=0.02,
     help='Say "none" if no mixture is proved to make the gap smaller by more than this.',
 )
 @click.option("--no-coins", is_flag=True, help="Alternatives are single rules, without a lottery.")
 @click.option("--candidates", type=POSITIVE, default=3, help="Test at most this many.")
-@click.option("--delta", type=float, default=0.05, help="Probability that the verdict is wrong.")
 @click.option(
-    "--fit-share", type=float, default=1 / 3, show_default="1/3", help="Share that is searched."
+    "--delta", type=Share("(0, 1)"), default=0.05, help="Probability that the verdict is wrong."
+)
+@click.option(
+    "--fit-share",
+    type=Share("(0, 1)"),
+    default=1 / 3,
+    show_default="1/3",
+    help="Share that is searched.",
 )
 @click.option("--max-calls", type=POSITIVE, help="Stop each fit after this many oracle calls.")
-@click.option("--seed", type=NATURAL, default=0, help="Seed of the split and of all draws.")
+@click.option(
+    "--seed",
+    type=NATURAL,
+    default=0,
+    help="Seed of the split and of all draws. Fix it beforehand: delta does not cover the best of "
+    "several calls.",
+)
 @click.option(
     "--out",
     metavar="POLICY.JSON",

@@ -20,6 +20,7 @@ from evenhand.cli.options import (
     NATURAL,
     POSITIVE,
     FileOptions,
+    Share,
     Unseen,
     file_options,
     json_options,
@@ -280,10 +281,10 @@ def write_decisions(
     "What to measure, and what --gate judges; may be given several times.  [default: all are "
     "measured, those that POLICY limits are judged]",
 )
-@click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
+@click.option("--limit", type=Share("[0, 1]"), help="The limit of the gap.  [as in POLICY]")
 @click.option(
     "--delta",
-    type=float,
+    type=Share("(0, 1)"),
     default=0.05,
     help="All intervals hold at once with probability 1 - delta.",
 )

@@ -12,7 +12,10 @@ import click
 
 from evenhand.algorithms.certified.candidates import as_candidates
 from evenhand.algorithms.certified.quota import Quota
-from evenhand.cli.options import Function
+from evenhand.cli.options import (
+    Function,
+    Share,
+)
 from evenhand.contracts import Hypothesis
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import policy_from_json
@@ -61,13 +64,13 @@ def capacity_options(command: Function) -> Function:
     @click.option(
         "--capacity",
         metavar="SHARE",
-        type=float,
+        type=Share("(0, 1]"),
         help="The share of the people who may be accepted at most, for example 0.2.",
     )
     @click.option(
         "--floor",
         metavar="SHARE",
-        type=float,
+        type=Share("[0, 1]"),
         help="The share of the people who must be accepted at least.",
     )
     @click.option(

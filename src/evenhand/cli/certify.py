@@ -18,6 +18,7 @@ from evenhand.cli.options import (
     JSON_FILE,
     FileOptions,
     Function,
+    Share,
     Unseen,
     file_options,
     json_options,
@@ -81,8 +82,13 @@ def named_ceilings(texts: tuple[str, ...]) -> dict[str, float]:
     "--groups", metavar="A,B", type=COMMA_LIST, help="Keep only the rows of these groups."
 )
 @rates_option(None, "The rate whose gap is limited; repeat for several.  [as in POLICY]")
-@click.option("--limit", type=float, help="The limit of the gap.  [as in POLICY]")
-@click.option("--delta", type=float, default=0.05, help="Probability that it is wrong.")
+@click.option(
+    "--limit",
+    type=Share("(0, 1]"),
+    help="The limit of the gap, fixed beforehand: delta does not cover the best of several calls.  "
+    "[as in POLICY]",
+)
+@click.option("--delta", type=Share("(0, 1)"), default=0.05, help="Probability that it is wrong.")
 @certify_options
 @unseen_option
 @click.option("--drop-missing", is_flag=True, help="Leave out rows that lack a value or a group.")

@@ -14,6 +14,7 @@ from evenhand.cli.options import (
     PICTURE_FILE,
     FileOptions,
     OutputFile,
+    Share,
     Unseen,
     file_options,
     json_options,
@@ -96,10 +97,10 @@ STYLES = {
     "have all values.",
 )
 @rates_option()
-@click.option("--limit", type=float, default=0.05, help="The limit of the gap.")
+@click.option("--limit", type=Share("[0, 1]"), default=0.05, help="The limit of the gap.")
 @click.option(
     "--delta",
-    type=float,
+    type=Share("(0, 1)"),
     default=0.05,
     help="Probability that any interval is ever wrong, shared by the cost and all gaps.",
 )

@@ -19,6 +19,7 @@ from evenhand.cli.options import (
     PICTURE_FILE,
     POSITIVE,
     FileOptions,
+    Share,
     Unseen,
     file_options,
     json_options,
@@ -157,7 +158,7 @@ def explainer(
 @click.option(
     "--above",
     metavar="P",
-    type=float,
+    type=Share("[0, 1)"),
     help="Propose the least change with a probability above P.  [default: the present one]",
 )
 @click.option(
@@ -212,10 +213,6 @@ def command(
     """
     from evenhand.evaluation import PolicyFile
 
-    if above is not None and not 0 <= above < 1:
-        raise InvalidInput(
-            f"--above is {above:g}; a probability to exceed lies in [0, 1).", argument="above"
-        )
     if figure is not None:
         from evenhand.report.drawing import require
 

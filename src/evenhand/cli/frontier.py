@@ -35,9 +35,9 @@ from evenhand.cli.show import (
 )
 from evenhand.contracts import Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput, install_hint
-from evenhand.faircsc.oracle import require_limit
 from evenhand.fairness.findings import ROUNDING
 from evenhand.policies import Mixture
+from evenhand.shares import require_limit, require_share
 from evenhand.tables import number
 from evenhand.words import FloatArray
 
@@ -152,11 +152,8 @@ def parse_limits(text: str, limit: float) -> FloatArray:
             f"--limits is {text!r}; it is start:stop:count or a list.",
             hint="for example 0:0.3:31, or 0,0.05,0.1.",
         )
-    wrong = [part for part in known if not 0 <= part < np.inf]
-    if wrong:
-        raise InvalidInput(
-            f"--limits {text!r} contains {wrong[0]:g}; a limit is a finite number of at least 0."
-        )
+    for part in known[:2] if ranged else known:
+        require_share("limits", part, "[0, 1]")
     grid = np.linspace(known[0], known[1], int(known[2])) if ranged else np.array(known)
     beyond = np.linspace(grid.max(), limit, 20) if limit > grid.max() else np.array([limit])
     return np.unique(np.round(np.append(grid, beyond), 12))

@@ -10,7 +10,13 @@ import numpy as np
 
 from evenhand.cli.gating import Gating, gate_options, leave
 from evenhand.cli.measure import decision_line, own_columns, own_grouping
-from evenhand.cli.options import COMMA_LIST, FileOptions, file_options, json_options
+from evenhand.cli.options import (
+    COMMA_LIST,
+    FileOptions,
+    Share,
+    file_options,
+    json_options,
+)
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput, collecting, raise_all
@@ -55,17 +61,20 @@ VERDICTS = {"within": "yes", "above": "NO", "not shown": "not shown", None: ""}
 )
 @click.option(
     "--smallest-share",
-    type=float,
+    type=Share("[0, 1)"),
     default=0.02,
     help="Categories with a smaller share of the people take no part in ratios.",
 )
 @click.option("--no-crossings", is_flag=True, help="Do not cross several groupings.")
 @click.option(
-    "--least-ratio", type=float, default=0.8, help="Smallest ratio that is allowed: four fifths."
+    "--least-ratio",
+    type=Share("(0, 1]"),
+    default=0.8,
+    help="Smallest ratio that is allowed: four fifths.",
 )
 @click.option(
     "--delta",
-    type=float,
+    type=Share("(0, 1)"),
     default=0.05,
     help="All intervals hold at once with probability 1 - delta.",
 )

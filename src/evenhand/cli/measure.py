@@ -15,6 +15,7 @@ from evenhand.cli.options import (
     COMMA_LIST,
     NATURAL,
     FileOptions,
+    Share,
     file_options,
     json_options,
     rates_option,
@@ -123,12 +124,16 @@ if TYPE_CHECKING:
     "once, for groups that turn up later, too (rows in order of arrival; none changes).",
 )
 @click.option(
-    "--limit", type=float, help="Largest difference that is allowed; --gate makes it the exit code."
+    "--limit",
+    type=Share("[0, 1]"),
+    help="Largest difference that is allowed; --gate makes it the exit code.",
 )
-@click.option("--least-ratio", type=float, help="Smallest ratio that is allowed, such as 0.8.")
+@click.option(
+    "--least-ratio", type=Share("(0, 1]"), help="Smallest ratio that is allowed, such as 0.8."
+)
 @click.option(
     "--delta",
-    type=float,
+    type=Share("(0, 1)"),
     default=0.05,
     help="All comparisons hold at once with probability 1 - delta.",
 )

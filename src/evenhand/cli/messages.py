@@ -21,6 +21,7 @@ OTHER_NAMES = {
     "accept_at_most": "--capacity",
     "accept_at_least": "--floor",
     "candidates": "--incumbent",
+    "ceilings": "--ceiling",
 }
 """The options that are not called as their argument."""
 TAKES_COLUMN = ("--leave-out", "--id", "--fill-missing")

@@ -23,6 +23,8 @@ from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import rate_names
 from evenhand.hypotheses import CLASSES
+from evenhand.shares import Span, require_share
+from evenhand.tables import number
 from evenhand.tables.column import DATES
 
 Function = Callable[..., None]
@@ -117,6 +119,27 @@ PICTURE_FILE = OutputFile(".png", ".svg", ".pdf")
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 COMMA_LIST = CommaList()
+
+
+class Share(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """A share of one, which is known to be one before any work is done."""
+
+    name = "float"
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number; InvalidInput names the option if it does not lie in the span."""
+        option = "share" if param is None else param.opts[0].lstrip("-").replace("-", "_")
+        known = value
+        if isinstance(value, str) and (read := number(value)) is not None:
+            known = read
+        return require_share(option, known, self.span)
+
+
 NATURAL = click.IntRange(min=0)
 POSITIVE = click.IntRange(min=1)
 
@@ -452,9 +475,10 @@ def problem_options(command: Function) -> Function:
     """What is to be solved on a table; each option is handed on by its name."""
     limit = click.option(
         "--limit",
-        type=float,
+        type=Share("[0, 1]"),
         default=0.05,
-        help="Largest difference between the rates of two groups.",
+        help="Largest difference between the rates of two groups; for a certificate, fixed "
+        "beforehand.",
     )
     return limit(class_options(command))
 

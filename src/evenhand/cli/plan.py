@@ -13,6 +13,7 @@ from evenhand.cli.options import (
     PICTURE_FILE,
     POSITIVE,
     ColumnOptions,
+    Share,
     column_options,
     group_use_option,
     json_options,
@@ -77,11 +78,14 @@ COLOURS = {
 )
 @score_option
 @click.option(
-    "--limit", type=float, default=0.05, help="The gap that no policy may exceed, in any round."
+    "--limit",
+    type=Share("(0, 1]"),
+    default=0.05,
+    help="The gap that no policy may exceed, in any round.",
 )
 @click.option(
     "--delta",
-    type=float,
+    type=Share("(0, 1)"),
     default=0.05,
     help="Largest probability that a policy ever exceeds the limit.",
 )

@@ -12,6 +12,7 @@ from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses import CLASSES, Estimator, Linear, PerGroupCuts, ScoreThresholds
+from evenhand.shares import require_share
 from evenhand.shown import counted
 from evenhand.tables import (
     TABLES,
@@ -179,8 +180,7 @@ def _read(
 
 def held_out(group: GroupArray, share: float, seed: int) -> BoolArray:
     """Which rows are held out: the same share of every group, drawn by `seed`."""
-    if not 0 < share < 1:
-        raise InvalidInput(f"--holdout is {share:g}; it lies between 0 and 1.", hint="0.3.")
+    require_share("holdout", share, "(0, 1)")
     rng = np.random.default_rng(seed)
     chosen = np.zeros(len(group), dtype=bool)
     for value in dict.fromkeys(group.tolist()):

@@ -17,6 +17,7 @@ from evenhand.cli.options import (
     NATURAL,
     PICTURE_FILE,
     Function,
+    Share,
     json_options,
     rates_option,
 )
@@ -108,11 +109,14 @@ def play_options(command: Function) -> Function:
         help="An option of the environment; repeat it.",
     )
     @click.option(
-        "--limit", type=float, default=0.15, help="The gap that no policy may exceed, in any round."
+        "--limit",
+        type=Share("(0, 1]"),
+        default=0.15,
+        help="The gap that no policy may exceed, in any round.",
     )
     @click.option(
         "--comparator-gap",
-        type=float,
+        type=Share("[0, 1]"),
         default=0.02,
         help="The gap of the policies that the learner competes with; with the limit it sets how "
         "long it explores.",
@@ -126,7 +130,7 @@ def play_options(command: Function) -> Function:
     )
     @click.option(
         "--delta",
-        type=float,
+        type=Share("(0, 1)"),
         default=0.05,
         help="Largest probability that a certified learner ever exceeds the limit in a run.",
     )

@@ -14,6 +14,7 @@ from evenhand.cli.options import (
     NATURAL,
     POSITIVE,
     ColumnOptions,
+    Share,
     column_options,
     json_options,
     problem_options,
@@ -45,14 +46,20 @@ if TYPE_CHECKING:
 @click.option(
     "--holdout",
     metavar="SHARE",
-    type=float,
+    type=Share("(0, 1)"),
     help="Hold out this share of every group, choose the policy on the rest, and test it on them.",
 )
-@click.option("--seed", type=NATURAL, default=0, help="Seed of the choice of people held out.")
+@click.option(
+    "--seed",
+    type=NATURAL,
+    default=0,
+    help="Seed of the choice of people held out, or of the split of --certify. With --certify fix "
+    "seed and limit beforehand: DELTA does not cover the best of several calls.",
+)
 @click.option(
     "--certify",
     metavar="DELTA",
-    type=float,
+    type=Share("(0, 1)"),
     help="Fit on a third of the table (half, for classes that are not exact) and certify on the "
     "rest: the limit holds for the population with probability 1 - DELTA, not on the table alone.",
 )

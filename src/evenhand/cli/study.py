@@ -15,6 +15,7 @@ from evenhand.cli.options import (
     NATURAL,
     POSITIVE,
     ColumnOptions,
+    Share,
     column_options,
     command_line,
     json_options,
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
     "that can keep a capacity, a floor, a quota or an incumbent's rule if there is one]",
 )
 @click.option(
-    "--limit", "limits", type=float, multiple=True, help="A limit; repeat it.  [default: 0.05]"
+    "--limit",
+    "limits",
+    type=Share("(0, 1]"),
+    multiple=True,
+    help="A limit; repeat it.  [default: 0.05]",
 )
 @click.option("--seeds", type=POSITIVE, default=5, help="Runs of each.")
 @click.option("--first-seed", type=NATURAL, default=0, help="The seed of the first.")
@@ -52,7 +57,7 @@ if TYPE_CHECKING:
 @rates_option()
 @click.option(
     "--delta",
-    type=float,
+    type=Share("(0, 1)"),
     default=0.05,
     help="Largest probability that a certified learner ever exceeds the limit in a run.",
 )

@@ -10,6 +10,7 @@ from evenhand.contracts import Params
 from evenhand.environments.population import Discrete
 from evenhand.errors import InvalidInput
 from evenhand.randomness import stream
+from evenhand.shares import require_share
 from evenhand.theory import LARGEST_LOWER_BOUND_GAP
 from evenhand.words import BoolArray, FloatArray
 
@@ -279,8 +280,7 @@ def small_group(share: float = 0.05, seed: int = 0) -> Discrete:
     >>> round(float(world.probability[world.group == 1].sum()), 6)
     0.05
     """
-    if not 0 < share < 1:
-        raise InvalidInput(f"the small group's share is {share}; it lies strictly between 0 and 1.")
+    require_share("share", share, "(0, 1)")
     scores = _scores(seed)
     name = f"a group of {share:.0%}"
     return _population(scores, _logistic(1.5 * scores), (1 - share, share), seed, name)
@@ -386,8 +386,7 @@ def avoided_region(share: float = 0.2, seed: int = 0) -> Discrete:
     >>> round(float(world.probability[avoided].sum()), 6)
     0.2
     """
-    if not 0 < share < 1:
-        raise InvalidInput(f"the region's share is {share}; it lies strictly between 0 and 1.")
+    require_share("share", share, "(0, 1)")
     scores = _scores(seed)
     region = np.tile(np.arange(CONTEXTS) < CONTEXTS // 4, 2)
     avoided = np.tile([0.1, 0.25], (CONTEXTS, 1)).T.ravel()

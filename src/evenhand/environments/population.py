@@ -27,24 +27,17 @@ from evenhand.contracts import Enumeration, GroupUse, HypothesisClass, Params, P
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.faircsc import solve_fair
 from evenhand.faircsc.columns import without_rounding
-from evenhand.faircsc.oracle import require_limit
 from evenhand.fairness import FalsePositiveRate, GapConstraints, Rate
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses import ClassLike, FiniteClass, as_class
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.people import as_group
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
+from evenhand.shares import require_limit
 from evenhand.shown import Brief
 from evenhand.tables import Table
-from evenhand.words import (
-    FloatArray,
-    GroupArray,
-    IntArray,
-    LabelledSample,
-    Prices,
-    as_group,
-    as_numbers,
-)
+from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample, Prices, as_numbers
 
 FALSE_POSITIVES = FalsePositiveRate()
 ZERO_ONE = Prices()

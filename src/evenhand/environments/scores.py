@@ -19,6 +19,7 @@ from evenhand.contracts import Params, Policy
 from evenhand.environments.population import Population, require_rows
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import ScoreThresholds
+from evenhand.shares import require_share
 from evenhand.words import FloatArray, GroupArray, LabelledSample, Prices
 
 GRID = 4096
@@ -65,10 +66,7 @@ class ScoreGroup:
 
     def __post_init__(self) -> None:
         for name in ("share", "base_rate"):
-            if not 0 < getattr(self, name) < 1:
-                raise InvalidInput(
-                    f"{name} is {getattr(self, name)}; it must lie strictly between 0 and 1."
-                )
+            require_share(name, getattr(self, name), "(0, 1)")
         if not (
             np.isfinite([self.positive_mean, self.negative_mean, self.spread]).all()
             and self.spread > 0

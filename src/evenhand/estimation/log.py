@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.computing import compiled
-from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.errors import InvalidInput
+from evenhand.people import as_decisions, as_known_groups, as_labels
 from evenhand.shown import Brief
 from evenhand.words import (
     BoolArray,
@@ -26,8 +27,6 @@ from evenhand.words import (
     IntArray,
     Prices,
     as_features,
-    as_known_groups,
-    as_labels,
     as_numbers,
 )
 
@@ -317,8 +316,9 @@ class RoundLog(Brief):
         ----------
         features, accept, acceptance : array
             The people, the decisions, and the probabilities of accepting.
-        accepted_labels : array of int
-            One label per *accepted* round, in the order of the rounds.
+        accepted_labels : array
+            One label per *accepted* round, in the order of the rounds: +1 and -1, 1 and 0, or True
+            and False.
         group : array, optional
             The groups, None where unknown.
         prices : Prices, optional
@@ -335,13 +335,9 @@ class RoundLog(Brief):
             If the columns do not fit together: a rejected round has no label.
         """
         rows = as_features(features)
-        taken = np.asarray(accept, dtype=bool)
-        if taken.shape != (len(rows),):
-            raise LengthMismatch(
-                f"accept has shape {taken.shape} but there are {len(rows)} rounds."
-            )
+        taken = as_decisions(accept, len(rows), "accept")
         label = np.zeros(len(rows))
-        label[taken] = as_labels(accepted_labels, int(taken.sum()))
+        label[taken] = as_labels(accepted_labels, int(taken.sum()), "accepted_labels")
         return cls(
             rows,
             None if group is None else as_known_groups(group, len(rows)),

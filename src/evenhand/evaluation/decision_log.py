@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from math import nan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.contracts import Json, Params
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, MissingColumn, NotFinite
 from evenhand.evaluation.policy_files import PolicyFile
+from evenhand.people import (
+    GroupColumn,
+    as_decisions,
+    as_known_groups,
+    as_weights,
+    labels_of_accepted,
+    require_same_order,
+)
 from evenhand.tables import (
     MISSING_VALUE,
     Frame,
@@ -28,7 +37,7 @@ from evenhand.tables import (
     prepare,
     same_value,
 )
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features
 
 WAY_OUT = (
     "record with every decision the probability with which it was drawn (column 'acceptance'); "
@@ -115,7 +124,7 @@ class DecisionLog:
         acceptance: ArrayLike,
         label: ArrayLike,
         *,
-        group: Iterable[object] | None = None,
+        group: GroupColumn | Iterable[object] | None = None,
         names: Sequence[str] | None = None,
         count: ArrayLike = 1.0,
         id: Iterable[object] | None = None,
@@ -128,9 +137,11 @@ class DecisionLog:
         Parameters
         ----------
         features, accept, acceptance, count, round, time, source
-            As in the class.
+            As in the class; decisions may be True and False, 1 and 0, or +1 and -1.
         label : array
-            NaN or 0 where none is known; those of the rejected are dropped, with a note.
+            +1 (good) and -1, or True and False; NaN, None or 0 where none is known. 0 as the bad
+            outcome is understood where open ones are NaN. Those of the rejected are dropped, with a
+            note, and never read: they may be anything.
         group, id : iterable, optional
             None, NaN or "" where one is missing.
         names : sequence of str, optional
@@ -148,14 +159,10 @@ class DecisionLog:
         """
         table = as_features(features)
         rows = len(table)
-        taken = np.asarray(accept, dtype=bool)
-        known = np.nan_to_num(np.asarray(label, dtype=np.float64))
-        for name, column in (("accept", taken), ("label", known)):
-            _require_length(column, rows, name)
-        labels: Any = known  # other values are refused below
-        if np.isin(known, (-1, 0, 1)).all():
-            labels = np.where(taken, known, 0.0).astype(np.int64)
-        unused = int(((known != 0) & ~taken).sum())
+        columns = {"features": features, "accept": accept, "acceptance": acceptance}
+        require_same_order({**columns, "label": label, "group": group, "count": count})
+        taken = as_decisions(accept, rows, "accept")
+        labels, unused = labels_of_accepted(label, taken)
         note = (
             f"{unused:,} labels of rejected people are not used: an outcome that nobody could see "
             "was guessed or came by another way, and mixing it in would break the weighting"
@@ -165,9 +172,9 @@ class DecisionLog:
             taken,
             np.asarray(acceptance, dtype=np.float64),
             labels,
-            as_texts(group, rows),
+            as_texts(None if group is None else as_known_groups(group, rows), rows),
             tuple(names) if names is not None else tuple(f"x{j}" for j in range(table.shape[1])),
-            as_numbers(count, rows, "count"),
+            as_weights(count, rows),
             None if id is None else as_texts(id, rows),
             None if round is None else np.asarray(round, dtype=np.float64),
             None if time is None else np.asarray(time, dtype=np.float64),
@@ -733,8 +740,8 @@ class LogReading:
         return exact
 
     def labels(self, column: TableColumn, accepted: BoolArray, name: str) -> FloatArray:
-        """+1, -1, or 0 where a value is missing. The accepted say how labels are written: 1 and -1,
-        1 and 0, or `good` and others; the policy knows the good value of its own outcome.
+        """+1, -1, or NaN where a value is missing. The accepted say how labels are written: 1 and
+        -1, 1 and 0, or `good` and others; the policy knows the good value of its own outcome.
         """
         plain = column.notation is not None and column.notation.kind == "number"
         read = column.numbers if plain else None
@@ -774,11 +781,11 @@ class LogReading:
                 every = {text for text in column.texts if text}
                 chosen = matching_values(good, every, "the label", "good")
                 sign = {text: 1.0 if text in chosen else -1.0 for text in every}
-                return np.array([0.0 if text is None else sign[text] for text in column.texts])
+                return np.array([nan if text is None else sign[text] for text in column.texts])
         if read is not None:
-            return np.where(np.isnan(read), 0.0, np.where(read == number(good), 1.0, -1.0))
+            return np.where(np.isnan(read), nan, np.where(read == number(good), 1.0, -1.0))
         sign = {text: 1.0 if same_value(text, good) else -1.0 for text in set(column.texts) if text}
-        return np.array([0.0 if text is None else sign[text] for text in column.texts])
+        return np.array([nan if text is None else sign[text] for text in column.texts])
 
 
 def seconds_of(text: str) -> float:

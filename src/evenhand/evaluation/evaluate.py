@@ -35,6 +35,7 @@ from evenhand.fairness.findings import Finding, judge, size_of
 from evenhand.fairness.rates import Rate, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.policies import Mixture
+from evenhand.shares import require_delta, require_limit
 from evenhand.shown import Brief, counted, plain, plain_fields
 from evenhand.words import BoolArray, FloatArray, IntArray, Prices
 
@@ -625,10 +626,8 @@ def evaluate(
     >>> evaluate(log, Candidate.read("accept-all"), limit=0.1).verdict
     'within'
     """
-    if not 0 <= limit <= 1:
-        raise InvalidInput(
-            f"the limit is {limit}; a gap lies between 0 and 1, and so does its limit."
-        )
+    require_limit(limit)
+    require_delta(delta)
     require_certifiable(rates)
     log.require_order()
     log.require_support()

@@ -23,6 +23,7 @@ from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.delta_ledger import inverse_square_share
 from evenhand.fairness.findings import Finding, Status, judge
+from evenhand.shares import require_delta, require_least_ratio, require_limit
 
 EXIT_CODES: dict[Status, int] = {"within": 0, "above": 1, "not shown": 3}
 """What a command with --gate exits with; 2 is an error in the input."""
@@ -152,6 +153,11 @@ def gate(record: Gated, limit: float | None = None, least_ratio: float | None = 
     >>> gate(measure(accepted, ["a"] * 50 + ["b"] * 50), limit=0.1).exit_code
     1
     """
+    # A limit of 5 would let everything pass, also where there is nothing to compare.
+    if limit is not None:
+        require_limit(limit)
+    if least_ratio is not None:
+        require_least_ratio(least_ratio)
     findings = record.findings(limit, least_ratio)
     return GateResult(judge(findings), findings, getattr(record, "delta", None))
 
@@ -205,8 +211,7 @@ class GateLedger:
     looks: tuple[Look, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
-            raise InvalidInput(f"delta is {self.delta}; it lies between 0 and 1.", argument="delta")
+        require_delta(self.delta)
 
     def look(self, commit: str, evidence: bytes) -> "tuple[GateLedger, Look]":
         """Book the share of a look, before anything is computed.

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import ceil, inf, isnan, sqrt
+from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,16 @@ from evenhand.bounds.proportions import Interval, ratio_interval
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.findings import Finding, Status
+from evenhand.people import (
+    GroupColumn,
+    as_decisions,
+    as_finite,
+    columns_of_groups,
+    groupings_of,
+    number_of_people,
+    require_same_order,
+)
+from evenhand.shares import require_delta, require_least_ratio, require_share
 from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, counted, plain_fields
 from evenhand.words import BoolArray, Group, GroupArray
 
@@ -241,7 +251,7 @@ class ImpactTable(Shown, Brief):
 
 def impact(
     selected: ArrayLike,
-    group: Sequence[Group] | Mapping[str, Sequence[Group]],
+    group: GroupColumn | Mapping[str, GroupColumn],
     *,
     scores: bool = False,
     cutoff: float | None = None,
@@ -257,8 +267,8 @@ def impact(
     Parameters
     ----------
     selected : array_like
-        Who was selected; with `scores`, the scores.
-    group : sequence, or mapping from a name to a sequence
+        Who was selected: True and False, 1 and 0, or +1 and -1; with `scores`, the scores.
+    group : array_like, or mapping from a name to an array_like
         Each person's category; several groupings by name, {"sex": ..., "race": ...}.
     scores : bool
         Whether `selected` holds scores; rates are then shares above the cut-off.
@@ -285,7 +295,8 @@ def impact(
     Raises
     ------
     InvalidInput
-        If the lengths differ, a value is not a number, or a setting is impossible.
+        If a column can be read in two ways or none, a selection is missing, the lengths differ,
+        columns of pandas have different indexes, or a setting is impossible.
 
     Examples
     --------
@@ -293,10 +304,14 @@ def impact(
     >>> sorted({row.grouping for row in table.rows})
     ['race', 'sex', 'sex x race']
     """
-    values = np.asarray(selected, dtype=np.float64)
-    _require(values, least_ratio, delta, smallest_share)
+    require_least_ratio(least_ratio)
+    require_delta(delta)
+    require_share("smallest_share", smallest_share, "[0, 1)")
+    rows_in_all = number_of_people(selected, "selected")
+    require_same_order({"selected": selected, **columns_of_groups(group)})
     notes: list[str] = []
     if scores:
+        values = as_finite(selected, rows_in_all, "selected")
         if cutoff is None:
             cutoff = float(np.median(values))
             notes.append(
@@ -306,14 +321,8 @@ def impact(
         chosen = np.asarray(values > cutoff)
     else:
         cutoff = None
-        if not np.isin(values, (0.0, 1.0)).all():
-            raise InvalidInput(
-                "a person is selected (1) or not (0), and other values occur.",
-                hint="for scores: scores=True.",
-                argument="scores",
-            )
-        chosen = values == 1.0
-    groupings = _categories(group, len(values), unknown, crossings)
+        chosen = as_decisions(selected, rows_in_all, "selected")
+    groupings = _categories(group, rows_in_all, unknown, crossings)
 
     # Who takes part is fixed by the numbers of people alone, so all ratios are asked for before
     # any is looked at.
@@ -346,7 +355,7 @@ def impact(
         rows += _rows(name, cells, taking_part[name], reference, least_ratio, alpha)
     return ImpactTable(
         rows=tuple(rows),
-        people=len(values),
+        people=rows_in_all,
         selected=int(chosen.sum()),
         unknown={
             name: int(sum(one is None for one in belongs)) for name, belongs in groupings.items()
@@ -358,37 +367,17 @@ def impact(
     )
 
 
-def _require(values: np.ndarray, least_ratio: float, delta: float, share: float) -> None:
-    if values.ndim != 1 or not len(values) or np.isnan(values).any():
-        raise InvalidInput(
-            "selections are one number for each person, and none is missing.",
-            hint="leave out people about whom nothing was decided.",
-        )
-    for name, value, most in (("least_ratio", least_ratio, 1.0), ("delta", delta, 1.0)):
-        if isnan(value) or not 0 < value <= most or (name == "delta" and value == 1):
-            raise InvalidInput(f"{name} is {value}; it lies between 0 and 1.", argument=name)
-    if not 0 <= share < 1:
-        raise InvalidInput(
-            f"smallest_share is {share}; it lies in [0, 1).", argument="smallest_share"
-        )
-
-
 def _categories(
-    group: Sequence[Group] | Mapping[str, Sequence[Group]],
+    group: GroupColumn | Mapping[str, GroupColumn],
     people: int,
     unknown: Sequence[Group],
     crossings: bool,
 ) -> dict[str, GroupArray]:
     """Each person's category in every grouping; None where it is unknown."""
-    named = dict(group) if isinstance(group, Mapping) else {"": group}
     found = {}
-    for name, belongs in named.items():
-        if len(belongs) != people:
-            raise InvalidInput(
-                f"{people} selections came with {len(belongs)} categories; each person has one."
-            )
+    for name, belongs in groupings_of(group, people, unknown=True).items():
         array = np.empty(people, dtype=object)
-        array[:] = [None if one in unknown or one != one else one for one in belongs]
+        array[:] = [None if one in unknown else one for one in belongs.tolist()]
         found[name] = array
     if len(found) > 1 and crossings:
         crossed = np.empty(people, dtype=object)

@@ -60,7 +60,19 @@ from evenhand.fairness.certificate import plain_label
 from evenhand.fairness.findings import Finding, judge, size_of
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.people import (
+    GroupColumn,
+    YesNo,
+    columns_of_groups,
+    distinct_groups,
+    groupings_of,
+    number_of_people,
+    read_decisions,
+    read_outcomes,
+    require_same_order,
+)
 from evenhand.policies import Mixture
+from evenhand.shares import require_delta
 from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, counted, plain_fields
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
 
@@ -248,6 +260,8 @@ class Measurement(Shown, Brief):
         Its confidence interval.
     acceptance : Acceptance or None
         Whom a policy accepts of these people by group and outcome, and what it saves there.
+    read : tuple of str
+        How columns were read that were written neither as -1 and +1 nor in truth values.
 
     Examples
     --------
@@ -271,6 +285,7 @@ class Measurement(Shown, Brief):
     cost: float | None = None
     cost_interval: tuple[float, float] | None = None
     acceptance: Acceptance | None = field(default=None, repr=False)
+    read: tuple[str, ...] = ()
 
     def findings(
         self, limit: float | None = None, least_ratio: float | None = None
@@ -369,6 +384,7 @@ class Measurement(Shown, Brief):
         lines = [f"{counted(self.people)}, {self.accepted:,.0f} of them accepted."]
         if self.acceptance is not None:
             lines = [*self.acceptance.sentences, *self.acceptance.lines, MEANING]
+        lines += [f"Read as {one}." for one in self.read]
         for rate in self.rates:
             title = f"{rate.name[0].upper()}{rate.name[1:]}"
             title += f" by {rate.grouping}" if rate.grouping else ""
@@ -635,7 +651,7 @@ def _share(number: int) -> float:
 
 def measure(
     accepted: ArrayLike,
-    group: Sequence[Group] | GroupArray | Mapping[str, Sequence[Group] | GroupArray],
+    group: GroupColumn | Mapping[str, GroupColumn],
     label: ArrayLike | None = None,
     *,
     rates: RateLike = ("selection", "fpr", "fnr"),
@@ -651,13 +667,15 @@ def measure(
 
     Parameters
     ----------
-    accepted : array of bool
-        Who was accepted.
-    group : sequence, or mapping from a name to a sequence
+    accepted : array_like, shape (people,)
+        Who was accepted: True and False, 1 and 0, or +1 and -1. For scores `score >= cutoff`, for
+        words `decision == "yes"`.
+    group : array_like, or mapping from a name to an array_like
         Each person's group; several groupings by name, {"sex": ..., "race": ...}.
-    label : array of float, optional
-        +1 good, -1 bad, not a number where the outcome is missing; None if none is known: then
-        only rates that need no outcome are measured.
+    label : array_like, optional
+        The outcome, written as `accepted` is, 1 for good; NaN, None or NA where it is missing.
+        Where 1 is the bad outcome, pass `label == 0`. None if none is known: then only rates that
+        need no outcome are measured.
     rates : rate, name or list of them
         What to measure. If false positive and negative rates are both asked for, the share of good
         outcomes among the accepted is added: all that outcomes of the accepted alone determine.
@@ -687,8 +705,9 @@ def measure(
     Raises
     ------
     InvalidInput
-        If the lengths differ, a rate needs outcomes that are not there, delta is not between 0
-        and 1, or a group that is named does not occur.
+        If a column can be read in two ways or none, a decision or a group is missing, the lengths
+        differ, columns of pandas have different indexes, a rate needs outcomes that are not there,
+        delta is not between 0 and 1, or a group that is named does not occur.
 
     Examples
     --------
@@ -697,20 +716,25 @@ def measure(
     >>> measured.rates[0].name, round(measured.rates[0].gap, 3)
     ('selection rate', 0.333)
     """
-    _require_delta(delta)
+    require_delta(delta)
     if watch and compare != "difference":
         raise InvalidInput(
             f'a confidence sequence is there for differences, and compare is "{compare}".',
             hint='watch=True with compare="difference".',
             argument="compare",
         )
-    accepted = np.asarray(accepted, dtype=bool)
-    groupings = _groupings(group, len(accepted), crossings)
-    counts, known, planned = _asked_counts(rates, accepted, label)
+    rows_in_all = number_of_people(accepted, "accepted")
+    require_same_order({"accepted": accepted, **columns_of_groups(group), "label": label})
+    decisions = read_decisions(accepted, rows_in_all)
+    outcomes = None if label is None else read_outcomes(label, rows_in_all)
+    read = tuple(one.read for one in (decisions, outcomes) if one is not None and not one.plain)
+    accepts: BoolArray = decisions.sign > 0
+    groupings = _crossed(groupings_of(group, rows_in_all), crossings)
+    counts, known, planned = _asked_counts(rates, accepts, outcomes)
 
     # Who is compared with whom is fixed by the names and sizes of groups alone.
     rows = {
-        name: {one: np.asarray(belongs == one) for one in sorted(set(belongs), key=str)}
+        name: {one: np.asarray(belongs == one) for one in sorted(distinct_groups(belongs), key=str)}
         for name, belongs in groupings.items()
     }
     wanted = {}
@@ -754,51 +778,34 @@ def measure(
                 )
             )
     return Measurement(
-        people=len(accepted),
-        accepted=int(accepted.sum()),
+        people=rows_in_all,
+        accepted=int(accepts.sum()),
         outcomes=int(known.sum()),
         delta=delta,
         rates=tuple(measured),
         set_aside=tuple(set_aside),
         watch=watch,
+        read=read,
     )
 
 
-def _groupings(
-    group: Sequence[Group] | GroupArray | Mapping[str, Sequence[Group] | GroupArray],
-    rows: int,
-    crossings: bool,
-) -> dict[str, np.ndarray]:
-    """The groupings by name; the only one has no name."""
-    named = dict(group) if isinstance(group, Mapping) else {"": group}
-    arrays = {}
-    for name, belongs in named.items():
-        array = np.empty(len(belongs), dtype=object)
-        array[:] = list(belongs)
-        arrays[name] = array
-    for array in arrays.values():
-        if not rows or len(array) != rows:
-            raise InvalidInput(
-                f"{rows} decisions came with {len(array)} groups; each person has one.",
-            )
-    if len(arrays) > 1 and crossings:
-        crossed = np.empty(rows, dtype=object)
-        crossed[:] = [", ".join(map(str, one)) for one in zip(*arrays.values(), strict=True)]
-        arrays[CROSSING.join(arrays)] = crossed
-    return arrays
+def _crossed(groupings: dict[str, GroupArray], crossings: bool) -> dict[str, GroupArray]:
+    """The groupings, and the crossing of all of them where there are several."""
+    if len(groupings) < 2 or not crossings:
+        return groupings
+    joined = [", ".join(map(str, one)) for one in zip(*groupings.values(), strict=True)]
+    return {**groupings, CROSSING.join(groupings): np.array(joined, dtype=object)}
 
 
 def _asked_counts(
-    rates: RateLike, accepted: BoolArray, label: ArrayLike | None
+    rates: RateLike, accepted: BoolArray, outcomes: YesNo | None
 ) -> tuple[list[_Counts], BoolArray, int]:
     """Who counts for each rate that is asked for and can be measured; whose outcome is known; and
     how many rates there are once outcomes are known, if they ever are.
     """
     named = as_rates(rates)
     require_certifiable(named)
-    labels = np.full(len(accepted), np.nan) if label is None else np.asarray(label, dtype=float)
-    if len(labels) != len(accepted):
-        raise InvalidInput(f"{len(accepted)} decisions came with {len(labels)} outcomes.")
+    labels = np.full(len(accepted), np.nan) if outcomes is None else outcomes.sign
     known = np.isfinite(labels)
     both = np.array([1, -1])  # who counts with both outcomes needs none
     without = [rate for rate in named if rate.in_denominator(both).all()]
@@ -813,7 +820,7 @@ def _asked_counts(
     adds_good = {"FPR", "FNR"} <= {rate.symbol for rate in named}
     if known.any() and adds_good:
         counts.append(_Counts.of_good(accepted, labels))
-    planned = len(without) if label is None else len(named) + adds_good
+    planned = len(without) if outcomes is None else len(named) + adds_good
     return counts, known, planned
 
 
@@ -846,15 +853,6 @@ def _require_named(
                 hint=f"the groups are {', '.join(map(str, known[:12]))}.",
                 argument="reference" if pairs is None else "pairs",
             )
-
-
-def _require_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise InvalidInput(
-            f"delta is {delta}; it lies between 0 and 1.",
-            hint="0.05 gives intervals that hold with probability 0.95.",
-            argument="delta",
-        )
 
 
 def measure_policy(
@@ -905,7 +903,7 @@ def measure_policy(
     >>> measured.cost, measured.rates[0].gap
     (0.5, 0.0)
     """
-    _require_delta(delta)
+    require_delta(delta)
     count = people.require_whole_counts("an exact interval counts people")
     asked = as_rates(rates)
     require_certifiable(asked)

@@ -15,12 +15,12 @@ from evenhand.faircsc.oracle import (
     FairCSC,
     FairSolution,
     bind_fair,
-    require_limit,
     unlimited,
 )
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.named import ClassLike, as_class
+from evenhand.shares import require_limit
 from evenhand.shown import BAND, INK, MUTED_INK, Brief, Cell, Shown
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
 
@@ -166,12 +166,12 @@ def frontier(
     >>> [solution.support_size for solution in traced.solutions]
     [1, 2]
     """
-    grid = np.asarray(limits, dtype=np.float64)
-    if grid.ndim != 1 or len(grid) == 0:
+    if np.ndim(limits) != 1 or len(limits) == 0:
         raise InvalidInput(
             "limits is empty; give at least one limit.",
             hint="np.linspace(0, 0.2, 21) is a good grid.",
         )
+    grid = np.array([require_limit(limit) for limit in limits])
     rules = as_class(hypotheses)
     fair = bind_fair(
         rules,

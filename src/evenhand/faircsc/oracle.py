@@ -38,6 +38,7 @@ from evenhand.fairness.rates import GapConstraints, RateLike
 from evenhand.hypotheses.named import ClassLike, as_class
 from evenhand.policies import Mixture
 from evenhand.schema import Schema
+from evenhand.shares import require_limit
 from evenhand.shown import Brief
 from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, LabelledSample, as_people
 
@@ -433,17 +434,6 @@ def unlimited(
         found += [*known.pool.columns, *(relatives(free) for relatives in known.relatives)]
     met += [(column.cost, column.gaps) for column in found]
     return min(met, key=lambda point: (point[0], float(np.abs(point[1]).max())))
-
-
-def require_limit(limit: float) -> float:
-    """A limit is a finite number of at least 0."""
-    if not np.isfinite(limit) or limit < 0:
-        raise InvalidInput(
-            f"limit is {limit}; the largest allowed difference of rates is a number of at least 0.",
-            hint="0.05 allows five percentage points; 0 asks for exact equality; 1 switches the "
-            "constraint off.",
-        )
-    return float(limit)
 
 
 class SolverSettings(TypedDict, total=False):

@@ -17,6 +17,7 @@ from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.acceptance import MEANING, Acceptance
 from evenhand.fairness.findings import ROUNDING, Finding, Status, size_of, stands
+from evenhand.shares import require_delta, require_promise
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, counted
 
 if TYPE_CHECKING:
@@ -341,6 +342,8 @@ _TABLE_ASSUMPTIONS = (
     "the rows of the table are people drawn independently from one population, each person once "
     "(split by household first if households were drawn)",
     "the people for whom the claim is made come from the same population",
+    "limit, rates, class and seed were fixed before anything was certified on the table: delta "
+    "does not cover the best of several certificates",
 )
 SPLIT_TABLE_ASSUMPTIONS = (
     *_TABLE_ASSUMPTIONS,
@@ -561,10 +564,8 @@ class Certificate(Shown, Brief):
         object.__setattr__(self, "groups", tuple(plain_label(group) for group in self.groups))
         object.__setattr__(self, "bound_params", json.loads(canonical(dict(self.bound_params))))
         delta = self.delta
-        if not 0 < self.limit <= 1:
-            raise InvalidInput(f"the limit is {self.limit}; a gap limit lies in (0, 1].")
-        if not 0 < delta < 1:
-            raise InvalidInput(f"delta is {delta}; it must lie strictly between 0 and 1.")
+        require_promise(self.limit)
+        require_delta(delta)
         if not 0 <= self.spent <= delta + ROUNDING:
             raise InvalidInput(
                 f"{self.spent} is spent of delta = {delta}; it cannot be more.",

@@ -18,6 +18,7 @@ from typing import Self
 
 from evenhand.contracts import Json
 from evenhand.errors import DeltaOverspent, InvalidInput, ProtocolError
+from evenhand.shares import require_delta, require_share
 
 ROUNDING = 1e-12
 """Relative slack for sums of floating-point shares."""
@@ -78,11 +79,9 @@ def run_share(total: float, run: int, *, reserve: float = 1 - FIRST_OF_INVERSE_S
     >>> round(run_share(0.05, 1, reserve=0.1), 5)
     0.045
     """
-    if run < 1 or not 0 < reserve < 1:
-        raise InvalidInput(
-            f"run {run} with a reserve of {reserve}; runs are numbered 1, 2, ..., a reserve "
-            "lies in (0, 1)."
-        )
+    require_share("reserve", reserve, "(0, 1)")
+    if run < 1:
+        raise InvalidInput(f"run is {run}; runs are numbered 1, 2, ...")
     if run == 1:
         return (1 - reserve) * total
     return reserve * total / (run**2 * (math.pi**2 / 6 - 1))
@@ -119,11 +118,7 @@ class Booking:
             raise InvalidInput(
                 "a booking has an empty process name.", hint="name what is tested, by which bound."
             )
-        if not 0 < self.share < 1:
-            raise InvalidInput(
-                f"process {self.process!r} asks for a share of {self.share}; a share lies in (0, "
-                "1)."
-            )
+        require_share(f"share of process {self.process!r}", self.share, "(0, 1)")
 
     def to_json(self) -> Json:
         """The booking as plain JSON.
@@ -167,11 +162,7 @@ class DeltaLedger:
     entries: tuple[Booking, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
-            raise InvalidInput(
-                f"delta is {self.delta}; it must lie strictly between 0 and 1.",
-                hint="with 0.05 the limit holds with probability 95%.",
-            )
+        require_delta(self.delta)
         names = [(entry.run, entry.process) for entry in self.entries]
         if len(set(names)) < len(names):
             raise InvalidInput("a process occurs twice in the ledger; each is booked once.")

@@ -48,6 +48,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness.delta_ledger import inverse_square_share
+from evenhand.shares import require_share
 from evenhand.words import FloatArray, Group
 
 KEPT_BLOCKS = 4
@@ -151,10 +152,10 @@ class ConstancyTest:
         ConstancyTest
             The test.
         """
-        if categories < 2 or block < 1 or not 0 < false_alarm < 1:
+        require_share("false_alarm", false_alarm, "(0, 1)")
+        if categories < 2 or block < 1:
             raise InvalidInput(
-                f"{categories} categories, blocks of {block}, false alarm {false_alarm}: a test "
-                "needs >= 2, >= 1 and (0, 1)."
+                f"{categories} categories, blocks of {block}: a test needs >= 2 and >= 1."
             )
         return cls(false_alarm, block, (0.0,) * categories)
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from evenhand.shares import require_least_ratio, require_limit
+
 Status = Literal["within", "above", "not shown"]
 
 ROUNDING = 1e-9
@@ -96,6 +98,12 @@ class Finding:
     high: float
     limit: float
     at_least: bool = False
+
+    def __post_init__(self) -> None:
+        if self.at_least:
+            require_least_ratio(self.limit)
+        else:
+            require_limit(self.limit)
 
     @property
     def status(self) -> Status:

@@ -8,7 +8,8 @@ import numpy as np
 
 from evenhand.contracts import Hypothesis
 from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.words import ColumnName, FloatArray, GroupArray, as_group, as_numbers
+from evenhand.people import as_group
+from evenhand.words import ColumnName, FloatArray, GroupArray, as_numbers
 
 TIE = 1e-13
 """Totals that differ by less than TIE * sum|cost| are equal: rounding must not decide between

@@ -25,6 +25,7 @@ from evenhand.contracts import (
 from evenhand.hypotheses.common import require_group
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import PerGroup
+from evenhand.people import distinct_groups
 from evenhand.schema import Schema
 from evenhand.words import (
     BoolArray,
@@ -34,7 +35,6 @@ from evenhand.words import (
     IntArray,
     as_features,
     as_numbers,
-    distinct_groups,
 )
 
 

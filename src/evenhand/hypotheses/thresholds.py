@@ -35,6 +35,7 @@ from evenhand.hypotheses.common import (
     require_group,
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.people import distinct_groups
 from evenhand.words import (
     BoolArray,
     FloatArray,
@@ -43,7 +44,6 @@ from evenhand.words import (
     IntArray,
     as_features,
     as_numbers,
-    distinct_groups,
 )
 
 Codes = NDArray[np.uint8 | np.uint16 | np.int32]

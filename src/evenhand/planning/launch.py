@@ -20,7 +20,6 @@ import numpy as np
 from evenhand.algorithms.certified.candidates import as_candidates
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.bounds import JointHoeffding, people_needed
-from evenhand.bounds.slack import require_probability
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass
 from evenhand.environments import Discrete
 from evenhand.environments.population import TablePopulation
@@ -48,6 +47,7 @@ from evenhand.planning.population import (
     separation_of,
 )
 from evenhand.policies import Mixture
+from evenhand.shares import require_delta, require_promise
 from evenhand.simulation import Run, guarantees, simulate
 from evenhand.simulation.record import audit_weight, constant_costs, learned_weight, value_at
 from evenhand.words import FloatArray, LabelledSample, Prices
@@ -283,11 +283,8 @@ def plan_from_sample(
 
 def _require_terms(terms: LaunchTerms) -> LaunchTerms:
     """The same terms; InvalidInput if a number is impossible."""
-    if not 0 < terms.limit <= 1:
-        raise InvalidInput(
-            f"limit is {terms.limit}; the gap that may never be exceeded is a number in (0, 1]."
-        )
-    require_probability(terms.delta)
+    require_promise(terms.limit)
+    require_delta(terms.delta)
     prices = terms.prices
     if not (isinstance(prices.false_accept, float) and isinstance(prices.false_reject, float)):
         raise InvalidInput(

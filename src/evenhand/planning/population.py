@@ -35,6 +35,7 @@ from evenhand.fairness import GapConstraints
 from evenhand.fairness.findings import ROUNDING
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.hypotheses.thresholds import Threshold
+from evenhand.shares import require_share
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
 
 GroupName = TypeVar("GroupName", bound=Hashable)
@@ -282,12 +283,12 @@ def _score_distributions(
             "they must be the same."
         )
     for group, rate in rates.items():
-        if not 0 < rate < 1:
-            raise InvalidInput(
-                f"the bad rate of group {group!r} is {rate}; it must lie strictly between 0 and 1.",
-                hint="if you have never seen a bad outcome, "
-                "plan with a rate that would not surprise you.",
-            )
+        require_share(
+            f"bad_rates of group {group!r}",
+            rate,
+            "(0, 1)",
+            "if you have never seen a bad outcome, plan with a rate that would not surprise you.",
+        )
     if not 0 < separation < 10:
         raise InvalidInput(
             f"separation is {separation}; it is the distance between the mean scores of good and "

@@ -19,6 +19,7 @@ import numpy as np
 
 from evenhand.contracts import Hypothesis, Json
 from evenhand.errors import InvalidInput, NotSerialisable
+from evenhand.people import as_group
 from evenhand.policies.reason_words import Direction, ReasonWords, joined
 from evenhand.policies.reasons import (
     MOST_EVALUATIONS,
@@ -550,9 +551,7 @@ def _groups(policy: "Mixture", group: object) -> GroupArray | None:
             hint="group=...",
             argument="group",
         )
-    found = np.empty(1, dtype=object)
-    found[0] = group
-    return found
+    return as_group([group], 1)
 
 
 def _notes(protected: Sequence[Reason], groups: GroupArray | None) -> tuple[str, ...]:

@@ -24,9 +24,10 @@ from numpy.typing import ArrayLike
 from evenhand.canonical import canonical_digest
 from evenhand.contracts import Batch, GroupUse, Hypothesis, Json, Policy, all_columns_used
 from evenhand.errors import InvalidInput
+from evenhand.people import as_group
 from evenhand.schema import Schema
 from evenhand.shown import Brief
-from evenhand.words import BoolArray, FloatArray, GroupArray, as_features, as_group
+from evenhand.words import BoolArray, FloatArray, GroupArray, as_features
 
 if TYPE_CHECKING:
     from evenhand.policies.explanation import Explanation

@@ -33,6 +33,7 @@ from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RateLike
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
+from evenhand.shares import require_delta, require_promise
 from evenhand.shown import Brief, Cell, Shown, plain, plain_fields
 from evenhand.simulation.record import RunRecord, constant_costs
 from evenhand.simulation.run import Engine
@@ -383,6 +384,8 @@ def compare(
     >>> [row.name for row in comparison.summaries]
     ['accept-all', 'coin']
     """
+    require_promise(limit)
+    require_delta(delta)
     if not learners or not seeds:
         raise InvalidInput(
             f"{len(learners)} learners and {len(seeds)} seeds were given; "

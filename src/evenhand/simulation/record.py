@@ -468,7 +468,7 @@ def policy_set(learner: Learner, environment: Environment) -> PolicySet:
         truth.group if known.group_use == "decide" else None,
         known.rates,
         sample,
-        slack.limit,
+        min(slack.limit, 1.0),  # as the learner has it: no gap exceeds 1
         group_use=known.group_use,
     )
     best = fair.cheapest(truth.weight * known.prices.acceptance_cost(truth.label)).policy

@@ -21,6 +21,7 @@ from evenhand.environments import Replay
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
 from evenhand.hypotheses.named import CLASSES
+from evenhand.shares import require_promise
 from evenhand.shown import Brief
 from evenhand.simulation.comparison import Comparison, runs_by_learner
 from evenhand.simulation.named import (
@@ -210,8 +211,7 @@ class StudyPlan:
             raise InvalidInput(f"the learner {twice!r} is given twice.", hint="name it once.")
         as_rates(self.rates)  # InvalidInput if there is none
         for limit in self.limits:
-            if not 0 < limit <= 1:
-                raise InvalidInput(f"the limit {limit} is not in (0, 1].")
+            require_promise(limit)
         CLASSES[self.kind]  # InvalidInput if there is none
         for name in self.learners:
             require_playable(name, self.kind)

@@ -14,14 +14,9 @@ import numpy as np
 from evenhand.algorithms.certified.tally import TalliedCohort
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.fairness.rates import Rate
+from evenhand.people import distinct_groups
 from evenhand.rounds import Counts, GroupCounts, Rounds, Span
-from evenhand.words import (
-    FloatArray,
-    Group,
-    GroupArray,
-    IntArray,
-    distinct_groups,
-)
+from evenhand.words import FloatArray, Group, GroupArray, IntArray
 
 OUTSIDE = -1
 """The code of people whose group is unknown, or none of the certificate's: they count outside of

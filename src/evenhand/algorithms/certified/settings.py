@@ -13,6 +13,7 @@ from evenhand.algorithms.settings import require_choice, require_number
 from evenhand.contracts import FixedCountBound, GroupUse, Hypothesis, HypothesisClass, Rate
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import require_certifiable
+from evenhand.shares import require_share
 
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
 FIRST_ROUNDS = 100
@@ -68,8 +69,7 @@ def require_bound(bound: BoundName | FixedCountBound | None) -> None:
 def require_audits(audit_rate: float | Literal["auto"], audit_budget: float | None) -> None:
     """How often, and how many people, the audit coin may accept."""
     if not (isinstance(audit_rate, str) and audit_rate == "auto"):
-        requirement = 'it is "auto" or a probability in (0, 1]'
-        require_number("audit_rate", audit_rate, lambda rate: 0 < rate <= 1, requirement)
+        require_share("audit_rate", audit_rate, "(0, 1]", '"auto" chooses it.')
     if audit_budget is not None:
         requirement = "it is the number of bad accepts that audits may cost, finite and at least 1"
         require_number(
@@ -91,14 +91,7 @@ def require_maturity(maturity: float | None) -> None:
 
 def require_false_alarm(drift_false_alarm: float) -> None:
     """How often the drift tests may be wrong."""
-    requirement = "the probability of suspending without a reason lies strictly between 0 and 1"
-    require_number(
-        "drift_false_alarm",
-        drift_false_alarm,
-        lambda share: 0 < share < 1,
-        requirement,
-        "0.001 is the default.",
-    )
+    require_share("drift_false_alarm", drift_false_alarm, "(0, 1)", "0.001 is the default.")
 
 
 def require_shares(
@@ -107,24 +100,12 @@ def require_shares(
     audit_rate: float | Literal["auto"],
 ) -> None:
     """Cap, floor and audit coin leave room for each other."""
-    requirement = "the share of the population that is accepted at most is a number in (0, 1]"
     if accept_at_most is not None:
-        require_number(
-            "accept_at_most",
-            accept_at_most,
-            lambda share: 0 < share <= 1,
-            requirement,
-            "0.2 accepts one person in five at most; None and 1 set no cap.",
-        )
+        hint = "0.2 accepts one person in five at most; None and 1 set no cap."
+        require_share("accept_at_most", accept_at_most, "(0, 1]", hint)
     most = 1.0 if accept_at_most is None else float(accept_at_most)
     if accept_at_least is not None:
-        require_number(
-            "accept_at_least",
-            accept_at_least,
-            lambda share: 0 <= share <= 1,
-            "the share of the population that is accepted at least is a number in [0, 1]",
-            "None and 0 set no floor.",
-        )
+        require_share("accept_at_least", accept_at_least, "[0, 1]", "None and 0 set no floor.")
         if accept_at_least > most:
             raise InvalidInput(
                 f"accept_at_least is {accept_at_least!r}, and accept_at_most is {most:g}",

@@ -80,10 +80,8 @@ from evenhand.algorithms.certified.state import CertifiedState, Guarantee
 from evenhand.algorithms.settings import (
     as_groups,
     require_choice,
-    require_delta,
     require_group_use,
     require_horizon,
-    require_limit,
     require_prices,
 )
 from evenhand.contracts import (
@@ -105,6 +103,7 @@ from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
 from evenhand.rounds import FOREVER, NEVER, Epoch, Keep, Rounds
 from evenhand.schema import Schema
+from evenhand.shares import require_delta, require_promise
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, LabelledSample, Prices
 
 
@@ -494,7 +493,7 @@ class Certified:
             require_skops()
         require_prices(self.prices)
         require_group_use(self.group_use)
-        require_limit(self.limit)
+        require_promise(self.limit)
         require_delta(self.delta)
         require_bound(self.bound)
         require_audits(self.audit_rate, self.audit_budget)
