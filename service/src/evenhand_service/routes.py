@@ -41,6 +41,7 @@ from evenhand_service.keys import require_scope
 from evenhand_service.ledger import (
     GroupReport,
     Label,
+    LedgerUnavailable,
     NotFound,
     Override,
     Refusal,
@@ -515,8 +516,9 @@ async def confirm_gap(caller: MayAdmin, body: TakesConfirmation) -> Json:
 
 
 @ROUTER.post("/v1/keys", status_code=201, tags=["operating"])
-async def new_key(caller: MayAdmin, body: TakesNewKey) -> Json:
+async def new_key(request: Request, caller: MayAdmin, body: TakesNewKey) -> Json:
     """A new key. The token is shown here and never again."""
+    await _require_present(request)
     keys = caller.service.keys
     token = await caller.operate(keys.add, body.scopes, body.name, caller.by, body.days)
     return {"token": token, "scopes": sorted(set(body.scopes))}
@@ -525,14 +527,27 @@ async def new_key(caller: MayAdmin, body: TakesNewKey) -> Json:
 @ROUTER.post(
     "/v1/keys/{key_id}/rotate", status_code=201, tags=["operating"], responses=refuses(404)
 )
-async def rotate_key(key_id: schemas.PathText, caller: MayAdmin, body: TakesKeyRotation) -> Json:
+async def rotate_key(
+    request: Request, key_id: schemas.PathText, caller: MayAdmin, body: TakesKeyRotation
+) -> Json:
     """The successor of a key, with its name and scopes; the old one goes on for a while. The token
     is shown here and never again."""
+    await _require_present(request)
     rotate = caller.service.keys.rotate
     token = await caller.operate(rotate, key_id, caller.by, body.days, body.overlap_days)
     if token is None:
         raise NotFound("there is no such valid key.", hint="GET /v1/keys lists them.")
     return {"token": token}
+
+
+async def _require_present(request: Request) -> None:
+    """Nothing is made for a client who has gone: while this process was paused, say, its proxy gave
+    up. A key that nobody is shown would open all the same.
+    """
+    await asyncio.sleep(0)  # so that the end of the connection, which came after the request, is
+    await asyncio.sleep(0)  # read before it is asked for
+    if await request.is_disconnected():
+        raise LedgerUnavailable("the client has gone; nothing was done.", hint="ask again.")
 
 
 @ROUTER.get("/v1/keys", tags=["operating"])

@@ -317,17 +317,17 @@ class Product:
 
     @property
     def guarantee(self) -> Json:
-        """Everything that was settled, as plain JSON. What came with the models of one's own stands
-        in it only where it is used; a file with a model is named by its hash.
+        """Everything that gives what is stored its meaning, as plain JSON; `product_changes`
+        compares it. Which model is fitted stands elsewhere (`ModelVersion`): each policy is
+        certified by people who came after it was fixed, whatever wrote it.
         """
         settled = asdict(self)
-        for name in ("columns", "model", "trusted"):
-            if not settled[name]:
-                del settled[name]
+        del settled["model"]
+        del settled["trusted"]
+        if not settled["columns"]:
+            del settled["columns"]
         if self.schema is not None:
             settled["columns"] = self.schema.to_json()
-        if self.model is not None and not MODULE.fullmatch(self.model):
-            settled["model"] = hashlib.sha256(_archive(self.model)).hexdigest()
         return settled
 
     @cached_property
@@ -548,7 +548,7 @@ class Settings:
     burst: Positive = 1000.0
     train_every: Positive = 2.0
     refresh_limit: Positive = 30.0
-    idle_transaction_seconds: Positive = 10.0
+    idle_transaction_seconds: Positive = 3.0
     witnesses: Annotated[tuple[dict[str, Any], ...], Strict(False)] = ()
     witness_seconds: Positive = 60.0
     witness_required_seconds: Positive | None = None
