@@ -17,7 +17,8 @@ from evenhand.canonical import canonical
 from evenhand.fairness.certificate import Certificate
 from evenhand_service import Product, Trainer
 from evenhand_service.ledger import LeaseHeld, Row, StalePolicy, Tampered
-from evenhand_service.trainer import GuaranteeChanged, ends_of_calls, settled_labels
+from evenhand_service.product_changes import GuaranteeChanged
+from evenhand_service.trainer import ends_of_calls, settled_labels
 
 
 def test_a_life_is_learned_from_the_ledger_and_certified(bank):

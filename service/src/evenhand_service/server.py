@@ -20,7 +20,13 @@ from evenhand_service.ledger import (
 )
 from evenhand_service.ledger.guard import LOG
 from evenhand_service.monitoring import RequestLog, log_as_json
-from evenhand_service.opening import begun_by, keyring_is_away, mark_of, require_private_keyring
+from evenhand_service.opening import (
+    begun_by,
+    keyring_is_away,
+    mark_of,
+    require_as_begun,
+    require_private_keyring,
+)
 from evenhand_service.request_guard import RequestGuard
 from evenhand_service.settings import Settings
 from evenhand_service.traces import TracedRequests, require_installed
@@ -141,6 +147,8 @@ def check(settings: Settings) -> Iterator[str]:
     else:
         exists = settings.ledger_file.exists()
         yield f"ledger: {settings.ledger}{'' if exists else ' (the first start makes it)'}"
+    if keyring is not None:
+        yield from require_as_begun(settings, keyring)
 
 
 def bound(settings: Settings) -> socket.socket:

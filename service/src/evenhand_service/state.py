@@ -20,6 +20,7 @@ from evenhand_service.ledger import LeaseHeld, Ledger, StalePolicy
 from evenhand_service.ledger.outcome_status import KEEP_EVERY
 from evenhand_service.ledger.witness import HeadWitnesses, witness_of
 from evenhand_service.monitoring import ROWS_AT_ONCE, Health, Metrics, RequestLog
+from evenhand_service.product_changes import require_unchanged
 from evenhand_service.settings import Product, Settings
 from evenhand_service.threads import Threads
 from evenhand_service.trainer import Trainer
@@ -189,8 +190,10 @@ class Service:
 
     def begin(self) -> None:
         """Give every product a policy, if its ledger has none yet. Another replica may do so at
-        the same time.
+        the same time. GuaranteeChanged if a product is not the one that the ledger knows.
         """
+        for product in self.settings.products:
+            require_unchanged(self.ledger.policies(product.name), product)
         for product in self.settings.products:
             self.decider.constants(product)
             while self.ledger.active(product.name) is None:
@@ -201,6 +204,8 @@ class Service:
                 except (LeaseHeld, StalePolicy):
                     time.sleep(0.1)
         self.decider.keep_up()
+        for product in self.settings.products:
+            self.decider.active(product)  # another replica may have begun with other settings
 
     def trainer(self, product: Product) -> Trainer:
         """The trainer of a product."""

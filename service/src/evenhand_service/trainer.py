@@ -28,7 +28,6 @@ import numpy as np
 from evenhand.algorithms.certified.drift import next_look
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.contracts import Json
-from evenhand.errors import EvenhandError
 from evenhand.fairness.certificate import known_label
 from evenhand.hypotheses import ACCEPT_ALL
 from evenhand.hypotheses.models import trusting
@@ -47,6 +46,7 @@ from evenhand_service.ledger import (
     Row,
     StalePolicy,
 )
+from evenhand_service.product_changes import require_unchanged
 from evenhand_service.settings import Product
 from evenhand_service.traces import span
 
@@ -69,10 +69,6 @@ class Closing:
     def of(cls, policy: PolicyRecord) -> "Closing":
         """The closing that is on record with a policy."""
         return cls(**policy.info["closing"])
-
-
-class GuaranteeChanged(EvenhandError):
-    """The settings guarantee something else than the ledger was begun with."""
 
 
 class Trainer:
@@ -307,7 +303,7 @@ class Trainer:
         epoch = learner.epoch
         report = learner.report
         return {
-            "guarantee": self.product.digest,
+            "guarantee": self.product.guarantee,
             "closing": asdict(self._closing),
             "phase": epoch.phase,
             "first_round": epoch.first_round,
@@ -433,13 +429,7 @@ class Trainer:
         ]
         for policy in lineage:
             policy.verify(self.ledger.keyring.public_key)
-            which = f"epoch {policy.epoch} of product {self.product.name!r} was published under"
-            if policy.info.get("guarantee") != self.product.digest:
-                raise GuaranteeChanged(
-                    f"{which} another guarantee than the settings'.",
-                    hint="put the settings back, or give the new guarantee a new product name: "
-                    "a guarantee holds for the whole run.",
-                )
+        require_unchanged(lineage, self.product)
         return lineage
 
     def _read_open_rows(self, upto: int) -> None:

@@ -130,9 +130,12 @@ def _serve(
     from evenhand_service.keys import KEY_DAYS
     from evenhand_service.ledger import SystemClock
     from evenhand_service.opening import open_ledger
+    from evenhand_service.product_changes import require_unchanged
     from evenhand_service.traces import tracing
 
     with tracing(settings.traces), open_ledger(settings, SystemClock()) as ledger:
+        for product in settings.products:
+            require_unchanged(ledger.policies(product.name), product)
         keys = LedgerKeys(ledger)
         written = server.first_key(keys, settings)
         running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
