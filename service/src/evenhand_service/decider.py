@@ -10,6 +10,7 @@ terms are made.
 
 import asyncio
 import contextlib
+import logging
 import math
 import threading
 import time
@@ -44,12 +45,12 @@ from evenhand_service.ledger import (
     Switched,
     Terms,
 )
-from evenhand_service.ledger.guard import LOG
 from evenhand_service.problems import InvalidFeature
 from evenhand_service.product_changes import GuaranteeChanged, require_unchanged
 from evenhand_service.schemas import DecisionRequest
 from evenhand_service.settings import Product
 
+LOG = logging.getLogger("evenhand_service")
 Action = Literal["kill", "revive", "rollback", "shadow", "live"]
 Given = Sequence[float | bool | str | None] | Mapping[str, float | bool | str | None]
 TRIES = 20

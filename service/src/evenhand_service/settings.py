@@ -27,7 +27,7 @@ from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, as_rates
 from evenhand.hypotheses import CLASSES, Estimator, ScoreThresholds
-from evenhand.hypotheses.models import StoredModel, load_model
+from evenhand.hypotheses.models import StoredModel, load_model, store_model
 from evenhand.learners import CertifiedLearner, Quota
 from evenhand.schema import Column, Schema
 from evenhand.words import Group, Prices
@@ -269,6 +269,7 @@ class Product:
                 hint='class = "estimator" and model = "package.module:object" or "model.skops".',
             )
         self.learner()  # refuses what is wrong with the rest
+        self.model_version  # noqa: B018 - read with the model, before somebody edits its file
 
     @property
     def hypothesis_class(self) -> HypothesisClass:
@@ -329,6 +330,32 @@ class Product:
         if self.schema is not None:
             settled["columns"] = self.schema.to_json()
         return settled
+
+    @cached_property
+    def model_version(self) -> Json | None:
+        """Which model of one's own is fitted now; None without one. It stands in every policy that
+        is published, and may change from one start to the next.
+
+        id : what the log and `fitted_by` of a policy call it
+        name : "package.module:object", or the name of the file
+        source_sha256 : of the file of the module, or of the skops file; None where there is none
+        parameters_sha256 : of the model before it is fitted, as skops writes it
+        """
+        if self.model is None:
+            return None
+        unfitted = own_model(self.model, self.trusted)
+        named = MODULE.fullmatch(self.model) is not None
+        if named:
+            found = getattr(sys.modules[self.model.partition(":")[0]], "__file__", None)
+            source = None if found is None else Path(found).read_bytes()
+        else:
+            source = _archive(self.model)
+        version: Json = {
+            "name": self.model if named else Path(self.model).name,
+            "source_sha256": None if source is None else hashlib.sha256(source).hexdigest(),
+            "parameters_sha256": store_model(unfitted).sha256,
+        }
+        return {"id": canonical_digest(version)[:12], **version}
 
     @cached_property
     def schema(self) -> Schema | None:

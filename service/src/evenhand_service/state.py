@@ -23,7 +23,7 @@ from evenhand_service.monitoring import ROWS_AT_ONCE, Health, Metrics, RequestLo
 from evenhand_service.product_changes import require_unchanged
 from evenhand_service.settings import Product, Settings
 from evenhand_service.threads import Threads
-from evenhand_service.trainer import Trainer
+from evenhand_service.trainer import Trainer, model_id
 
 LOG = logging.getLogger("evenhand_service")
 PUBLIC_RATE = 100.0
@@ -206,6 +206,26 @@ class Service:
         self.decider.keep_up()
         for product in self.settings.products:
             self.decider.active(product)  # another replica may have begun with other settings
+            self._say_model(product)
+
+    def _say_model(self, product: Product) -> None:
+        """In the log: which model of one's own is fitted from now on, and whether that is new."""
+        version = product.model_version
+        if version is None:
+            return
+        LOG.info(
+            "product %s: the model is %s, version %s",
+            *(product.name, version["name"]),
+            version["id"],
+        )
+        lineage = [one for one in self.ledger.policies(product.name) if one.in_lineage]
+        before = model_id(lineage[-1])
+        if before != version["id"]:
+            LOG.warning(
+                "product %s: the policies so far were planned with the version %s of the model; "
+                "the next closing fits the version %s",
+                *(product.name, before, version["id"]),
+            )
 
     def trainer(self, product: Product) -> Trainer:
         """The trainer of a product."""
