@@ -154,24 +154,16 @@ def _write_json(path: Path, document: object) -> None:
 
 
 def policies_json(ledger: Ledger, product: Product) -> list[Json]:
-    """Every policy of a product with its parent, signature and words, oldest first; and the fitted
-    models in it, each with the version of the settings' model that fitted it.
-    """
-    found = []
-    for policy in ledger.policies(product.name):
-        mixture = stored_mixture(ledger, policy, product.trusted)
-        fitted_by = policy.info.get("fitted_by", {})
-        models = [{"sha256": one, "fitted_by": fitted_by.get(one)} for one in mixture.models]
-        found.append(
-            {
-                **policy.signed,
-                "signature": policy.signature,
-                "row": policy.seq,
-                "words": mixture.describe(product.slots),
-                "models": models,
-            }
-        )
-    return found
+    """Every policy of a product with its parent, signature and words, oldest first."""
+    return [
+        {
+            **policy.signed,
+            "signature": policy.signature,
+            "row": policy.seq,
+            "words": stored_mixture(ledger, policy, product.trusted).describe(product.slots),
+        }
+        for policy in ledger.policies(product.name)
+    ]
 
 
 def impact_json(rows: Sequence[Row]) -> Json:

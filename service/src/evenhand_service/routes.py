@@ -35,7 +35,7 @@ from evenhand_service.bodies import (
     TakesSettlement,
     parsed_in_turn,
 )
-from evenhand_service.decider import Action, ActivePolicy
+from evenhand_service.decider import Action, ActivePolicy, stored_mixture
 from evenhand_service.explanations import AS_DRAWN, explain
 from evenhand_service.keys import require_scope
 from evenhand_service.ledger import (
@@ -44,6 +44,7 @@ from evenhand_service.ledger import (
     LedgerUnavailable,
     NotFound,
     Override,
+    PolicyRecord,
     Refusal,
     Report,
     Settlement,
@@ -335,19 +336,30 @@ async def certificate(product: schemas.ProductName, caller: MayAudit) -> Json:
 
 @ROUTER.get("/v1/policies", tags=["looking"], responses=refuses(404))
 async def policies(product: schemas.ProductName, caller: MayAudit) -> Json:
-    """Every policy with its parent, signature and words, oldest first; which one is in force, how,
-    and why.
+    """Every policy with its parent, signature and words, oldest first, and the fitted models in it,
+    each with the version of the settings' model that fitted it; which one is in force, how, and
+    why.
     """
     decider = caller.service.decider
     ledger = caller.service.ledger
     chosen = decider.product(product)
+
+    def fitted_models(policy: PolicyRecord) -> list[Json]:
+        fitted_by = policy.info.get("fitted_by", {})
+        held = stored_mixture(ledger, policy, chosen.trusted).models
+        return [{"sha256": one, "fitted_by": fitted_by.get(one)} for one in held]
 
     def read() -> Json:
         active = decider.active(chosen)
         return {
             "in_force": {"policy": active.policy.id, "mode": active.mode, "reason": active.reason},
             "public_key": ledger.keyring.public_key,
-            "policies": policies_json(ledger, chosen),
+            "policies": [
+                document | {"models": fitted_models(policy)}
+                for document, policy in zip(
+                    policies_json(ledger, chosen), ledger.policies(product), strict=True
+                )
+            ],
         }
 
     return await caller.look(read)
@@ -356,7 +368,8 @@ async def policies(product: schemas.ProductName, caller: MayAudit) -> Json:
 @ROUTER.get("/v1/plan", tags=["looking"], responses=refuses(404))
 async def status(product: schemas.ProductName, caller: MayAudit) -> Json:
     """Where the epoch stands, when the next one is due, what is still missing, and which decisions
-    people overruled.
+    people overruled. Notes and forecast are of the last closing, and speak of the people who had
+    been `closed` then.
     """
     service = caller.service
     service.decider.product(product)  # or it is not found
@@ -383,6 +396,7 @@ async def status(product: schemas.ProductName, caller: MayAudit) -> Json:
             "next_epoch_after": due,
             "to_go": max(due - decided, 0),
             "learned_weight": info["learned_weight"],
+            "closed": info["closing"]["people"],
             "notes": [note["text"] for note in info.get("notes", [])],
             "forecast": info.get("forecast", []),
             "overruled": [asdict(line) for line in counts.overruled_lines()],

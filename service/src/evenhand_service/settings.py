@@ -159,7 +159,8 @@ class Product:
         Probability that the limit is ever exceeded, over the whole run.
     maturity_days : float, optional
         Days after which the outcome of a person counts as complete: a label that has not come by
-        then counts as the worst case. Without it an epoch waits for all its labels.
+        then counts as the worst case. Without it an epoch closes as soon as it is full, and every
+        label that has not come by then counts so: give it, unless outcomes come at once.
     group_use : {"certify_only", "decide"}
         Whether rules may look at the group ("decide") or only the certificate does.
     groups : tuple, optional
