@@ -54,7 +54,7 @@ def test_every_setting_that_gives_what_is_stored_its_meaning_is_named(bank, what
     assert "epoch 1" in refused.value.sentence
     assert refused.value.hint
     with pytest.raises(GuaranteeChanged):
-        require_unchanged(bank.ledger.policies("card"), changed)
+        require_unchanged(bank.ledger.policies("card"), changed, KEYRING.public_key)
 
 
 def test_no_setting_of_a_product_is_forgotten():
@@ -100,7 +100,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize(("before", "after", "told"), EDITS)
-@pytest.mark.parametrize("words", ["check", "start", "train", "pack"])
+@pytest.mark.parametrize("words", ["check", "start", "train", "pack", "export"])
 def test_a_changed_product_neither_passes_the_check_nor_starts(folder, before, after, told, words):
     config = folder / "service.toml"
     config.write_text(TOML.replace(before, after))
@@ -109,14 +109,36 @@ def test_a_changed_product_neither_passes_the_check_nor_starts(folder, before, a
         "start": (*SERVE, str(free_port()), "--seconds", "0.01"),
         "train": ("train", "--config", "service.toml", "--now"),
         "pack": ("audit", "pack", "--config", "service.toml", "--out", "pack"),
+        "export": (
+            "audit",
+            "export",
+            "--config",
+            "service.toml",
+            "--format",
+            "obp",
+            "--out",
+            "log",
+        ),
     }[words]
     refused = run(*given)
     assert refused.exit_code == 2, refused.output
     assert told in refused.output
     assert "Hint: put the settings back" in refused.output
     assert not (folder / "pack").exists()
+    assert not (folder / "log").exists()
     config.write_text(TOML)
     assert run(*SERVE, str(free_port()), "--check").exit_code == 0
+
+
+def test_who_verifies_is_told_and_the_ledger_is_as_sound_as_before(folder):
+    words = ("audit", "verify", "--deep", "--config", "service.toml")
+    said = run(*words)
+    assert (said.exit_code, "The settings are not" in said.output) == (0, False)
+    (folder / "service.toml").write_text(TOML.replace("limit = 0.2", "limit = 0.3"))
+    said = run(*words)
+    assert (said.exit_code, "0 problems" in said.output) == (0, True)
+    assert "The settings are not those of the ledger" in said.output
+    assert "limit was 0.2 and is 0.3" in said.output
 
 
 def test_the_way_out_that_is_named_is_one(folder):
@@ -223,3 +245,16 @@ def test_two_first_starts_with_other_settings_do_not_both_decide(where):
         assert made.post("/v1/decisions", application()).status_code == 200
     finally:
         made.close()
+
+
+def test_what_nobody_with_the_keyring_has_written_stops_no_product(bank):
+    """Somebody changes the guarantee in the database: that policy decides nothing, and says nothing
+    about the settings either.
+    """
+    newest = [one for one in bank.ledger.policies("loan") if one.in_lineage][-1]
+    other = dataclasses.replace(LOAN, limit=0.3)
+    forged = dataclasses.replace(newest, info=newest.info | {"guarantee": other.guarantee})
+    require_unchanged([forged], LOAN, KEYRING.public_key)
+    signed = dataclasses.replace(forged, signature=KEYRING.sign(forged.signed))
+    with pytest.raises(GuaranteeChanged):  # the control
+        require_unchanged([signed], LOAN, KEYRING.public_key)

@@ -78,7 +78,9 @@ def pack(
     `revealed`: the secrets, where they have been revealed.
     """
     if not with_problems:
-        require_unchanged(ledger.policies(product.name), product)  # or its words would be false
+        require_unchanged(
+            ledger.policies(product.name), product, ledger.keyring.public_key
+        )  # or its words would be false
     if archives:
         if not with_problems:
             require_sound(verify(ledger), "nothing is packed")

@@ -317,14 +317,9 @@ class Decider:
         constant of the settings.
         """
 
-        def believed(policy: PolicyRecord) -> bool:
-            with contextlib.suppress(EvenhandError):
-                policy.verify(self.ledger.keyring.public_key)
-                return True
-            return False
-
+        policies = self.ledger.policies(product.name)
         try:
-            require_unchanged(filter(believed, self.ledger.policies(product.name)), product)
+            require_unchanged(policies, product, self.ledger.keyring.public_key)
         except GuaranteeChanged as changed:
             if product.name not in self._changed:
                 LOG.error("%s", changed)

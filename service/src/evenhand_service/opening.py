@@ -135,9 +135,7 @@ def require_as_begun(settings: Settings, keyring: Keyring) -> Iterator[str]:
         for product in settings.products:
             rows = connection.execute(policies_of(product.name)).all()
             policies = [PolicyRecord.from_body(row.seq, json.loads(row.body)) for row in rows]
-            for policy in policies:
-                policy.verify(keyring.public_key)
-            require_unchanged(policies, product)
+            require_unchanged(policies, product, keyring.public_key)
             newest = max((one.epoch for one in policies if one.in_lineage), default=0)
             state = f"as it was published (epoch {newest})" if newest else "begins"
             yield f"product {product.name}: {state}"

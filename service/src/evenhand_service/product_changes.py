@@ -29,15 +29,18 @@ class GuaranteeChanged(EvenhandError):
     """The settings guarantee something else than the ledger was begun with."""
 
 
-def require_unchanged(policies: Iterable[PolicyRecord], product: Product) -> None:
+def require_unchanged(policies: Iterable[PolicyRecord], product: Product, public_key: str) -> None:
     """Compare a product with what its published policies say of it.
 
     Parameters
     ----------
     policies : iterable of PolicyRecord
-        All of the product's; those outside of the lineage (constants, variants) are passed over.
+        All of the product's. Those outside of the lineage (constants, variants) are passed over,
+        and so are those that the ledger's key did not sign: nobody decides by them.
     product : Product
         As the settings have it.
+    public_key : str
+        The public key of the ledger, in hexadecimal.
 
     Raises
     ------
@@ -46,17 +49,21 @@ def require_unchanged(policies: Iterable[PolicyRecord], product: Product) -> Non
 
     Examples
     --------
+    >>> from dataclasses import replace
+    >>> from evenhand_service.ledger import Keyring
+    >>> keyring = Keyring.generate()
     >>> loan = Product("loan", ("score", "income"))
     >>> info = {"protocol_version": 1, "guarantee": loan.guarantee}
-    >>> published = PolicyRecord("id", "loan", 3, None, {}, info, None, True, "")
-    >>> require_unchanged([published], loan)
-    >>> require_unchanged([published], Product("loan", ("income", "score")))
+    >>> record = PolicyRecord("id", "loan", 3, None, {}, info, None, True, "")
+    >>> published = replace(record, signature=keyring.sign(record.signed))
+    >>> require_unchanged([published], loan, keyring.public_key)
+    >>> require_unchanged([published], Product("loan", ("income", "score")), keyring.public_key)
     Traceback (most recent call last):
         ...
     evenhand_service.product_changes.GuaranteeChanged: product 'loan' is not the one ...
     """
     for policy in policies:
-        if not policy.in_lineage:
+        if not policy.in_lineage or not _signed(policy, public_key):
             continue
         changes = differences(policy.info.get("guarantee", {}), product.guarantee)
         if changes:
@@ -65,6 +72,14 @@ def require_unchanged(policies: Iterable[PolicyRecord], product: Product) -> Non
                 f"published: {'; '.join(changes)}.",
                 hint=WAY_OUT,
             )
+
+
+def _signed(policy: PolicyRecord, public_key: str) -> bool:
+    try:
+        policy.verify(public_key)
+    except EvenhandError:
+        return False
+    return True
 
 
 def differences(stored: Mapping[str, object], settled: Mapping[str, object]) -> list[str]:

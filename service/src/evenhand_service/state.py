@@ -193,7 +193,9 @@ class Service:
         the same time. GuaranteeChanged if a product is not the one that the ledger knows.
         """
         for product in self.settings.products:
-            require_unchanged(self.ledger.policies(product.name), product)
+            require_unchanged(
+                self.ledger.policies(product.name), product, self.ledger.keyring.public_key
+            )
         for product in self.settings.products:
             self.decider.constants(product)
             while self.ledger.active(product.name) is None:

@@ -445,7 +445,7 @@ class Trainer:
         ]
         for policy in lineage:
             policy.verify(self.ledger.keyring.public_key)
-        require_unchanged(lineage, self.product)
+        require_unchanged(lineage, self.product, self.ledger.keyring.public_key)
         return lineage
 
     def _read_open_rows(self, upto: int) -> None:

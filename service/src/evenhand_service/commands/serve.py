@@ -135,7 +135,7 @@ def _serve(
 
     with tracing(settings.traces), open_ledger(settings, SystemClock()) as ledger:
         for product in settings.products:
-            require_unchanged(ledger.policies(product.name), product)
+            require_unchanged(ledger.policies(product.name), product, ledger.keyring.public_key)
         keys = LedgerKeys(ledger)
         written = server.first_key(keys, settings)
         running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
