@@ -2,6 +2,7 @@
 under settings that mean something else than what is stored, and what may change says so.
 """
 
+import contextlib
 import dataclasses
 import random
 
@@ -13,7 +14,7 @@ from service.tests.ports import free_port
 from service.tests.test_monitoring import forget, value
 
 from evenhand.cli import main
-from evenhand_service import Product, Trainer
+from evenhand_service import LedgerKeys, Product, Settings, Trainer, create_app, server
 from evenhand_service.ledger import Ledger
 from evenhand_service.product_changes import GuaranteeChanged, differences, require_unchanged
 
@@ -191,6 +192,25 @@ def test_a_database_is_asked_as_well(postgres_url, tmp_path, monkeypatch):
         checked = run(*SERVE, str(free_port()), "--check")
         assert checked.exit_code == code, checked.output
     assert "limit was 0.2 and is 0.3" in checked.output
+
+
+def test_a_process_that_cannot_start_does_not_end_as_if_all_were_well(tmp_path):
+    """Another replica has begun with other settings after this one had looked."""
+    made = Bank(tmp_path / "ledger.sqlite")
+    made.close()
+    changed = settings_of_products(dataclasses.replace(LOAN, limit=0.3))
+    with (
+        Ledger.open(tmp_path / "ledger.sqlite", keyring=KEYRING, clock=made.clock) as ledger,
+        contextlib.closing(server.bound(changed)) as listening,
+    ):
+        running = server.make_server(create_app(ledger, changed, LedgerKeys(ledger)), changed)
+        with pytest.raises(SystemExit) as ended:
+            server.run(running, listening)
+    assert ended.value.code == server.STARTUP_FAILED
+
+
+def settings_of_products(*products):
+    return Settings(products, port=0)
 
 
 # a policy that another replica publishes

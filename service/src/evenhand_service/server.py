@@ -33,6 +33,8 @@ from evenhand_service.traces import TracedRequests, require_installed
 
 FILES = 200
 """Files that the process opens besides connections."""
+STARTUP_FAILED = 3
+"""How the process ends that could not start."""
 IDLE_SECONDS = 75
 """For a kept connection: longer than a proxy keeps one, so that the proxy closes it."""
 
@@ -242,3 +244,5 @@ def run(server: uvicorn.Server, listening: socket.socket | None = None) -> None:
     gc.set_threshold(200_000)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn drains, then raises it again
         server.run(sockets=None if listening is None else [listening])
+    if not server.started:  # the log says why; uvicorn's command ends so, too
+        raise SystemExit(STARTUP_FAILED)

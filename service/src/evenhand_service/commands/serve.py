@@ -163,11 +163,13 @@ def _serve_demo(
     from evenhand_service import LedgerKeys, create_app, server
     from evenhand_service.demo import DemoPopulation, FastClock, say_status, status_line
     from evenhand_service.opening import open_ledger
+    from evenhand_service.product_changes import require_unchanged
 
     (product,) = settings.products
     clock = FastClock()
     with open_ledger(settings, clock) as ledger:
         clock.go_on_from(ledger.head().at)
+        require_unchanged(ledger.policies(product.name), product, ledger.keyring.public_key)
         keys = LedgerKeys(ledger)
         app = create_app(ledger, settings, keys)
         running = server.make_server(app, settings)
