@@ -221,12 +221,11 @@ class Service:
             version["id"],
         )
         lineage = [one for one in self.ledger.policies(product.name) if one.in_lineage]
-        before = model_id(lineage[-1])
-        if before != version["id"]:
+        if lineage and model_id(lineage[-1]) != version["id"]:
             LOG.warning(
                 "product %s: the policies so far were planned with the version %s of the model; "
                 "the next closing fits the version %s",
-                *(product.name, before, version["id"]),
+                *(product.name, model_id(lineage[-1]), version["id"]),
             )
 
     def trainer(self, product: Product) -> Trainer:
