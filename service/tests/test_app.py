@@ -97,8 +97,9 @@ def test_a_replica_that_does_not_train_takes_up_what_is_published(tmp_path):
     closed = len(closings(bank))
     first = closings(bank)[-1]
     newest = bank.ledger.publish(
-        "loan", first.document | {}, epoch=2, parent=first.id, checkpoint={}
-    )
+        "loan", first.document | {}, epoch=2, parent=first.id, checkpoint={},
+        info={"guarantee": LOAN.guarantee},
+    )  # fmt: skip
     until(lambda: bank.service.decider.active(LOAN).policy.seq == newest.seq, "the new policy")
     bank.close()
     assert newest.epoch == closed + 1

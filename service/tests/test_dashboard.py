@@ -456,8 +456,9 @@ def test_overruled_decisions_are_shown_by_group_and_direction_without_small_grou
     )
     coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
     bank.ledger.publish(
-        "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=certificate
-    )
+        "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=certificate,
+        info={"guarantee": LOAN.guarantee},
+    )  # fmt: skip
     bank.service.decider.refresh(LOAN)
     keys = [f"k{number}" for number in range(60)]
     asked = [

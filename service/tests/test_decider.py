@@ -158,7 +158,10 @@ def test_a_policy_of_another_replica_decides_at_once(replicas):
     one, other = replicas
     first = closings(one)[-1]
     other.post("/v1/decisions", application("before"))
-    newest = one.ledger.publish("loan", REJECT.to_json(), epoch=2, parent=first.id, checkpoint={})
+    newest = one.ledger.publish(
+        "loan", REJECT.to_json(), epoch=2, parent=first.id, checkpoint={},
+        info={"guarantee": LOAN.guarantee},
+    )  # fmt: skip
     batch = {"decisions": [application("a"), application("b", features=[1.0, 2.0])]}
     found = other.post("/v1/decisions/batch", batch).json()["decisions"]
     assert (found[0]["policy"], found[0]["accept"]) == (newest.id, False)

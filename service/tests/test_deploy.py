@@ -1,8 +1,12 @@
 """The files by which the service is installed: each is read by the tool that will read it."""
 
+import asyncio
+import contextlib
 import datetime
 import json
+import os
 import re
+import signal
 import ssl
 import subprocess
 import sys
@@ -18,8 +22,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from service.tests.torture import proxy
-from service.tests.torture.serving import Process, folder
+from service.tests.torture.replicas import Replica
+from service.tests.torture.serving import Client, Process, application, folder
 from tests.tools import need
+from tests.without_clocks import until
+
+from evenhand_service import Settings
+from evenhand_service.app import make_api
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -218,9 +227,121 @@ def test_nginx_ends_tls_with_the_configuration_that_is_shipped(certificate):
                 urllib.request.urlopen(f"https://localhost:{port}/health/live")
 
 
-def test_the_proxy_takes_no_larger_body_than_the_service():
-    from evenhand_service import Settings
+def locations(text):
+    """{how a location is written: its text} of a configuration of nginx."""
+    return {
+        place: text[text.index(f"location {place} {{") :].split("}")[0]
+        for place in re.findall(r"location (.+?) \{", text)
+    }
 
+
+def test_only_what_stays_the_same_is_sent_again():
+    """nginx repeats a POST where the shipped file says so, and nowhere else: decisions and
+    outcomes, for whose answer it does not wait for more than 5 s.
+    """
+    text = (ROOT / "deploy/nginx.conf").read_text()
+    found = locations(text)
+    (repeated,) = [place for place, inside in found.items() if "non_idempotent" in inside]
+    assert text.count(" non_idempotent;") == found[repeated].count(" non_idempotent;") == 1
+    matched = re.compile(repeated.removeprefix("~ "))
+    again = [f"/v1/{what}{many}" for what in ("decisions", "outcomes") for many in ("", "/batch")]
+    for path in make_api().openapi()["paths"]:
+        assert bool(matched.search(path)) == (path in again), path
+    waits = {
+        place: float(re.search(r"proxy_read_timeout (\d+)s;", inside)[1])
+        for place, inside in found.items()
+    }
+    # a replica that hangs in a transaction holds up the others for so long: they are not to be
+    # taken for hanging, too
+    idle = Settings.__dataclass_fields__["idle_transaction_seconds"].default
+    assert idle + 1 < waits[repeated] <= 5
+
+
+def state_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+@pytest.fixture
+def two(postgres_url):
+    """Two replicas on one PostgreSQL; the first may be stopped."""
+    need("nginx")
+    shared = folder()
+    with contextlib.ExitStack() as stack:
+        made = [stack.enter_context(Replica(shared, postgres_url).running()) for _ in range(2)]
+        yield made
+        os.kill(made[0].pid, signal.SIGCONT)
+
+
+async def asked_at_once(port, token, asked):
+    """(status, body) of each (path, body), from as many clients."""
+
+    async def ask(path, body):
+        client = Client(port, token)
+        found = await client.post(path, body)
+        client.close()
+        return found
+
+    return await asyncio.gather(*(ask(path, body) for path, body in asked))
+
+
+def test_behind_a_paused_replica_decisions_and_outcomes_are_answered_by_the_other(two):
+    paused, awake = two
+    with proxy.nginx(paused.port, awake.port) as port:
+        before = [("/v1/decisions", application(f"before-{i}")) for i in range(12)]
+        first = asyncio.run(asked_at_once(port, awake.token, before))
+        os.kill(paused.pid, signal.SIGSTOP)
+        until(lambda: state_of(paused.pid) == "T", "the pause")
+        asked = [("/v1/decisions", application(f"new-{i}")) for i in range(4)]
+        asked += before
+        drawn = [json.loads(body) for _, body in first]
+        accepted = [answer["key"] for answer in drawn if answer["accept"]]  # by a coin
+        assert accepted
+        asked += [("/v1/outcomes", {"key": key, "label": 1}) for key in accepted]
+        asked += [("/v1/decisions/batch", {"decisions": [application("new-0"), application("b")]})]
+        asked += [("/v1/outcomes/batch", {"outcomes": [{"key": accepted[0], "label": 1}]})]
+        found = asyncio.run(asked_at_once(port, awake.token, asked))
+        assert state_of(paused.pid) == "T"  # nobody waited for it to wake
+    assert [status for status, _ in found] == [200] * len(asked)
+    assert found[4:16] == first
+    os.kill(paused.pid, signal.SIGCONT)
+    for replica in two:
+        again = asyncio.run(asked_at_once(replica.port, awake.token, asked[:16]))
+        assert again == found[:16]
+
+
+def test_a_paused_replica_makes_no_key_that_nobody_is_shown(two):
+    """Six people ask for a key; those who are sent to the paused replica get none, not from the
+    other one in secret, and not when the paused one wakes either.
+    """
+    paused, awake = two
+    shorter = [("proxy_read_timeout 60s;", "proxy_read_timeout 2s;")]
+    with proxy.nginx(paused.port, awake.port, change=shorter) as port:
+        os.kill(paused.pid, signal.SIGSTOP)
+        until(lambda: state_of(paused.pid) == "T", "the pause")
+        asked = [("/v1/keys", {"scopes": ["audit"], "name": f"asked-{i}"}) for i in range(6)]
+        found = asyncio.run(asked_at_once(port, awake.token, asked))
+        assert state_of(paused.pid) == "T"
+    os.kill(paused.pid, signal.SIGCONT)
+    # what it had been sent comes before what it is sent now, and two threads work on it
+    later = [("/v1/keys", {"scopes": ["audit"], "name": "later"})]
+    for _ in range(3):
+        assert asyncio.run(asked_at_once(paused.port, awake.token, later))[0][0] == 201
+    shown = sorted(
+        body["name"] for (status, _), (_, body) in zip(found, asked, strict=True) if status == 201
+    )
+    assert len(shown) < 6, "nobody was sent to the paused replica"
+    listed = asyncio.run(keys_of(awake))
+    assert sorted(name for name in listed if name.startswith("asked")) == shown
+
+
+async def keys_of(replica):
+    client = replica.client()
+    _, told = await client.get("/v1/keys")
+    client.close()
+    return [key["name"] for key in json.loads(told)["keys"]]
+
+
+def test_the_proxy_takes_no_larger_body_than_the_service():
     text = (ROOT / "deploy/nginx.conf").read_text()
     megabytes = int(re.search(r"client_max_body_size (\d+)m;", text)[1])
     assert megabytes * 2**20 == Settings.__dataclass_fields__["max_body"].default

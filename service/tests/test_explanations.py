@@ -40,7 +40,7 @@ def decided_by(bank, rules, weights, people):
     certificate = bank.ledger.certificates("card")[-1].document
     bank.ledger.publish(
         "card", Mixture(rules, weights).to_json(), epoch=first.epoch + 1, parent=first.id,
-        checkpoint={}, certificate=certificate,
+        checkpoint={}, certificate=certificate, info={"guarantee": CARD.guarantee},
     )  # fmt: skip
     bank.service.decider.refresh(CARD)
     asked = [

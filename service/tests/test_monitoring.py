@@ -7,10 +7,13 @@ import io
 import json
 import logging
 import threading
+import time
 
-from service.tests.bank import LOAN, application
+import pytest
+from service.tests.bank import LOAN, Bank, application
 
 from evenhand_service import Settings, monitoring
+from evenhand_service.ledger import LedgerUnavailable, SystemClock
 from evenhand_service.ledger.outcome_status import RunningCounts
 from evenhand_service.monitoring import JsonFormatter, RequestLog, log_as_json
 
@@ -298,3 +301,70 @@ def test_a_stranger_behind_a_trusted_proxy_is_told_with_both_addresses():
         (None, None),
         ("10.0.0.1", "x" * 64),
     ]
+
+
+# a wrong clock
+
+
+class Clocks:
+    """The time of day and the time since boot of one machine, turned by hand."""
+
+    def __init__(self):
+        self.wall = 1_800_000_000.0
+        self.elapsed = 5.0
+
+    def system(self):
+        return SystemClock(wall=lambda: self.wall, elapsed=lambda: self.elapsed)
+
+
+@pytest.mark.parametrize("days", [40, 0.01])
+def test_who_refuses_every_decision_because_of_the_clock_is_not_ready(tmp_path, days):
+    clocks = Clocks()
+    bank = Bank(tmp_path / "ledger.sqlite", clock=clocks.system())
+    try:
+        assert bank.post("/v1/decisions", application("before")).status_code == 200
+        assert bank.client.get("/health/ready").status_code == 200
+        assert value(bank, "evenhand_clock_wrong") == 0
+        clocks.wall += days * 86400.0
+        refused = bank.post("/v1/decisions", application("ahead"))
+        assert (refused.status_code, "the clock of" in refused.json()["detail"]) == (503, True)
+        forget(bank)
+        ready = bank.client.get("/health/ready")
+        assert (ready.status_code, ready.json()["clock"]) == (503, "wrong")
+        assert bank.client.get("/health/live").status_code == 200
+        assert value(bank, "evenhand_clock_wrong") == 1
+        clocks.wall -= days * 86400.0
+        forget(bank)
+        assert bank.post("/v1/decisions", application("right")).status_code == 200
+        assert "clock" not in bank.client.get("/health/ready").json()
+    finally:
+        bank.close()
+
+
+def test_a_replica_behind_the_database_s_clock_is_not_ready(tmp_path, postgres_url):
+    """The database is ahead of this machine, by ten days: which of the two is wrong nobody knows,
+    and nothing is drawn.
+    """
+    bank = Bank(postgres_url, clock=SystemClock())
+    try:
+        assert bank.client.get("/health/ready").status_code == 200
+        bank.ledger.clock._wall = lambda: time.time() - 10 * 86400.0
+        refused = bank.post("/v1/decisions", application("behind"))
+        assert (refused.status_code, "the clock of" in refused.json()["detail"]) == (503, True)
+        forget(bank)
+        ready = bank.client.get("/health/ready")
+        assert (ready.status_code, ready.json()["clock"]) == (503, "wrong")
+    finally:
+        bank.close()
+
+
+def test_ready_and_decide_ask_the_same(bank, monkeypatch):
+    """Whatever a draw would be refused for: the witnesses that must take a head, too."""
+    bank.ledger.draw_only_if(lambda: LedgerUnavailable("no witness has taken a head."))
+    assert bank.post("/v1/decisions", application()).status_code == 503
+    ready = bank.client.get("/health/ready")
+    assert (ready.status_code, ready.json()["witness"]) == (503, "required")
+    bank.ledger.draw_only_if(lambda: None)
+    forget(bank)
+    assert bank.post("/v1/decisions", application()).status_code == 200
+    assert bank.client.get("/health/ready").status_code == 200

@@ -57,7 +57,7 @@ def test_a_ledger_in_a_database_is_not_given_another_keyring(settings, postgres_
         list(check(replace(settings, ledger="postgresql://evenhand@127.0.0.1:1/none")))
     assert list(check(settings))[-1] == "ledger: the database answers; it begins at the first start"
     open_ledger(settings, lambda: 1e9).close()
-    assert list(check(settings))[-1].endswith("it holds a ledger of this keyring")
+    assert any(line.endswith("holds a ledger of this keyring") for line in check(settings))
     Path(settings.keyring).unlink()
     for start in (lambda: list(check(settings)), lambda: open_ledger(settings, lambda: 1e9)):
         with pytest.raises(InvalidInput, match=r"begun.*keyring"):

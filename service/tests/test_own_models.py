@@ -4,6 +4,7 @@ real command; and what an enemy sends.
 """
 
 import contextlib
+import importlib
 import json
 import os
 import pickle
@@ -14,6 +15,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from service.tests.bank import KEYRING, Bank, Clock
@@ -36,6 +38,7 @@ from evenhand_service import (
 )
 from evenhand_service.decider import encoded
 from evenhand_service.ledger import Ledger, NotFound, WindowPlan, verify
+from evenhand_service.settings import own_model
 
 pytest.importorskip("skops")
 pytest.importorskip("pandas")
@@ -329,6 +332,101 @@ def test_a_new_trainer_continues_bit_for_bit_and_forgets_who_is_erased(own):
     assert verify(own.ledger, deep=True).problems == ()
 
 
+MODELS = """from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+{note}
+model = {model}
+"""
+POOR = (
+    'make_pipeline(ColumnTransformer([("one", "passthrough", ["income"])]), LogisticRegression())'
+)
+"""It looks at one feature, and the other one says more."""
+
+
+def edited(folder, model, note=""):
+    """The product with a module beside the settings, read anew as by a process that starts."""
+    (folder / "my_rolled_out_model.py").write_text(MODELS.format(model=model, note=note))
+    sys.modules.pop("my_rolled_out_model", None)
+    own_model.cache_clear()
+    importlib.invalidate_caches()
+    shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+    return Product(
+        "loan", ("income", "age"), hypotheses="estimator", limit=0.3, groups=("a", "b"), seed=3,
+        model="my_rolled_out_model:model",
+    )  # fmt: skip
+
+
+def lived_by_numbers(own, seed, number=700):
+    rng = np.random.default_rng(seed)
+    good = rng.random(number) < 0.5
+    asked = [
+        application(
+            f"n{seed}-{n}", [float(rng.normal(1.5 * g)), float(rng.normal(-3.0 * g))], "ab"[n % 2]
+        )
+        for n, g in enumerate(good)
+    ]
+    answers = own.post("/v1/decisions/batch", {"decisions": asked}).json()["decisions"]
+    told = [
+        {"key": a["key"], "label": 1 if g else -1}
+        for a, g in zip(answers, good, strict=True)
+        if a["accept"]
+    ]
+    own.post("/v1/outcomes/batch", {"outcomes": told})
+    own.clock.now += 100
+    own.service.trainer(own.product).close()
+    own.service.decider.refresh(own.product)
+
+
+@pytest.mark.thorough
+def test_a_new_model_is_rolled_out_by_a_restart_and_says_so(tmp_path, monkeypatch, caplog):
+    """Same ledger, same certification run: what was fitted keeps the name of the version that
+    fitted it, and the log says when the next one takes over.
+    """
+    monkeypatch.syspath_prepend(tmp_path)
+    caplog.set_level("INFO", logger="evenhand_service")
+    first = Own(tmp_path / "ledger.sqlite", edited(tmp_path, POOR))
+    for seed in range(3):
+        lived_by_numbers(first, seed)
+    old = first.product.model_version["id"]
+    assert first.service.decider.active(first.product).learned_weight > 0
+    assert f"the model is my_rolled_out_model:model, version {old}" in caplog.text
+    assert "the next closing fits" not in caplog.text
+    first.close()
+
+    noted = edited(tmp_path, POOR, note="# the same model in another file")
+    better = edited(tmp_path, "GaussianNB()")
+    new = better.model_version["id"]
+    assert len({old, new, noted.model_version["id"]}) == 3
+    caplog.clear()
+    second = Own(tmp_path / "ledger.sqlite", better, clock=Clock(first.clock.now))
+    assert (
+        f"with the version {old} of the model; the next closing fits the version {new}"
+        in caplog.text
+    )
+    before = second.service.decider.active(better)
+    assert before.learned_weight > 0  # what was certified goes on deciding
+    for seed in range(3, 7):
+        lived_by_numbers(second, seed)
+    assert f"is the first that was planned with the model {new}, after {old}" in caplog.text
+    told = second.get("/v1/policies?product=loan").json()["policies"]
+    lineage = [one for one in told if one["lineage"]]
+    assert [one["info"]["model"]["id"] for one in lineage] == [old] * 4 + [new] * 4
+    assert lineage[-1]["info"]["model"] == better.model_version
+    assert {m["fitted_by"] for one in lineage[:4] for m in one["models"]} == {old}
+    assert {m["fitted_by"] for m in lineage[-1]["models"]} >= {new}
+    # what was fitted keeps the name of the version that fitted it
+    fitted = [item for one in lineage for item in one["info"]["fitted_by"].items()]
+    assert len(dict(fitted)) == len(set(fitted))
+    issued = second.ledger.certificates("loan")
+    assert {row.document["status"] for row in issued} == {"certified"}
+    assert verify(second.ledger, deep=True).problems == ()
+    second.close()
+    edited(tmp_path, POOR)  # nothing of it stays in this process
+    sys.modules.pop("my_rolled_out_model")
+
+
 def test_the_board_and_the_pack_show_a_product_with_a_model(own, tmp_path):
     lived(own)
     lived(own, seed=2, number=300)
@@ -348,10 +446,19 @@ def test_only_what_was_agreed_is_loaded_as_a_model(tmp_path):
     skops = tmp_path / "model.skops"
     skops.write_bytes(store_model(pipeline()).data)
     made = product(model=str(skops))
-    assert made.guarantee["model"] != str(skops)
     moved = tmp_path / "elsewhere.skops"
     shutil.copy(skops, moved)
-    assert product(model=str(moved)).digest == made.digest  # it is named by its bytes
+    assert (
+        product(model=str(moved)).model_version["source_sha256"]
+        == (
+            made.model_version["source_sha256"]  # it is named by its bytes
+        )
+    )
+    other = tmp_path / "other.skops"
+    other.write_bytes(store_model(pipeline().set_params(logisticregression__C=2.0)).data)
+    newer = product(model=str(other))
+    assert newer.digest == made.digest  # a model is no part of the guarantee
+    assert newer.model_version["id"] != made.model_version["id"]
     marker = tmp_path / "ran"
     evil = tmp_path / "model.pkl"
 

@@ -44,6 +44,7 @@ HEADINGS = {
         "The database is away or full",
         "A replica is paused",
         "The clock is wrong",
+        "A product is changed",
         "The root key",
         "Restore",
         "An auditor's visit",

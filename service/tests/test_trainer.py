@@ -17,7 +17,8 @@ from evenhand.canonical import canonical
 from evenhand.fairness.certificate import Certificate
 from evenhand_service import Product, Trainer
 from evenhand_service.ledger import LeaseHeld, Row, StalePolicy, Tampered
-from evenhand_service.trainer import GuaranteeChanged, ends_of_calls, settled_labels
+from evenhand_service.product_changes import GuaranteeChanged
+from evenhand_service.trainer import ends_of_calls, settled_labels
 
 
 def test_a_life_is_learned_from_the_ledger_and_certified(bank):
@@ -189,3 +190,25 @@ def test_patience_is_counted_from_the_end_of_the_call():
     late = [dataclasses.replace(row, label_at=150.0) for row in rows]
     assert settled_labels(late, None)[:300] == [0] * 300
     assert settled_labels(late, 5.0) == [1] * 500  # with a window the ledger has settled them
+
+
+def test_without_a_window_an_epoch_closes_when_it_is_full_whatever_has_come(tmp_path):
+    """As the page of the settings says. What has not come counts as the worst case, and the notes
+    say of whom they speak.
+    """
+    product = dataclasses.replace(LOAN, maturity_days=None, groups=("north", "south"))
+    shop = Shop(tmp_path / "ledger.sqlite", product)
+    (begun,) = shop.lineage
+    assert {note["text"].split(",")[0] for note in begun.info["notes"]} == {
+        "only constants are deployed: among the 0 people whose cohorts have closed"
+    }
+    keys = shop.arrive(begun.info["rounds"] - 1)
+    shop.repay(keys)
+    assert shop.trainer.close_if_due() is None
+    shop.arrive(8)  # full, and nobody has told of these
+    closed = shop.trainer.close_if_due()
+    assert closed is not None
+    assert closed.info["closing"]["people"] == len(keys) + 8
+    (lost,) = [note for note in closed.info["notes"] if note["kind"] == "unresolved labels"]
+    assert lost["text"].startswith("8 labels had not come when their cohort closed")
+    assert "maturity_days" in lost["text"]

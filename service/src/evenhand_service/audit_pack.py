@@ -21,6 +21,7 @@ from evenhand_service.ledger import Ledger, Row, TooEarly, export, standalone_ve
 from evenhand_service.ledger.archive import require_all, whole
 from evenhand_service.ledger.audit import for_owner, require_sound, write_for_owner
 from evenhand_service.ledger.standalone_verifier import tables_of
+from evenhand_service.product_changes import require_unchanged
 from evenhand_service.settings import Product
 
 DRAW_FORMULA = (
@@ -76,6 +77,10 @@ def pack(
     rows are put back, in a copy of the ledger; a period that holds archived decisions needs them.
     `revealed`: the secrets, where they have been revealed.
     """
+    if not with_problems:
+        require_unchanged(
+            ledger.policies(product.name), product, ledger.keyring.public_key
+        )  # or its words would be false
     if archives:
         if not with_problems:
             require_sound(verify(ledger), "nothing is packed")

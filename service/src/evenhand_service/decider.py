@@ -10,6 +10,7 @@ terms are made.
 
 import asyncio
 import contextlib
+import logging
 import math
 import threading
 import time
@@ -45,9 +46,11 @@ from evenhand_service.ledger import (
     Terms,
 )
 from evenhand_service.problems import InvalidFeature
+from evenhand_service.product_changes import GuaranteeChanged, require_unchanged
 from evenhand_service.schemas import DecisionRequest
 from evenhand_service.settings import Product
 
+LOG = logging.getLogger("evenhand_service")
 Action = Literal["kill", "revive", "rollback", "shadow", "live"]
 Given = Sequence[float | bool | str | None] | Mapping[str, float | bool | str | None]
 TRIES = 20
@@ -229,6 +232,8 @@ class Decider:
         self.refresh_limit = refresh_limit
         self.products = {product.name: product for product in products}
         self._active: dict[str, ActivePolicy] = {}
+        self._changed: dict[str, tuple[str, str]] = {}
+        """(sentence, hint) of the products that are not those of the ledger."""
         self._basis = Basis(-1, -1)
         self._looked = -math.inf
         self._looking = threading.Lock()
@@ -265,7 +270,8 @@ class Decider:
                 self.keys.refresh()
             if basis.switched != self._basis.switched:
                 for product in self.products.values():
-                    self.refresh(product)
+                    with contextlib.suppress(GuaranteeChanged):  # `active` says so to who asks
+                        self.refresh(product)
             self._basis = basis
             self._looked = began
 
@@ -284,17 +290,42 @@ class Decider:
             self._next_look = None
             await asyncio.to_thread(self.keep_up)
 
+    @property
+    def changed(self) -> frozenset[str]:
+        """The products about which nothing is decided, since their policies were published for
+        others.
+        """
+        return frozenset(self._changed)
+
     def active(self, product: Product) -> ActivePolicy:
-        """The policy that decides now."""
+        """The policy that decides now; GuaranteeChanged if it was published for another product
+        than that of the settings.
+        """
+        changed = self._changed.get(product.name)
+        if changed is not None:
+            sentence, hint = changed
+            raise GuaranteeChanged(sentence, hint=hint)
         known = self._active.get(product.name)
         return self.refresh(product) if known is None else known
 
     def refresh(self, product: Product) -> ActivePolicy:
         """Look up what the ledger says is active, and decide by it from now on.
 
-        If that policy does not verify, the last certified one that does takes its place; else the
+        Nothing is decided about a product whose policies were published for another one
+        (GuaranteeChanged): its rules would be applied to other columns, or under another limit.
+        If the policy does not verify, the last certified one that does takes its place; else the
         constant of the settings.
         """
+
+        policies = self.ledger.policies(product.name)
+        try:
+            require_unchanged(policies, product, self.ledger.keyring.public_key)
+        except GuaranteeChanged as changed:
+            if product.name not in self._changed:
+                LOG.error("%s", changed)
+            self._changed[product.name] = (changed.sentence, changed.hint or "")
+            raise
+        self._changed.pop(product.name, None)
         on_record = self.ledger.active(product.name)
         mode: Mode = "live" if on_record is None else on_record.mode
 
@@ -377,6 +408,7 @@ class Decider:
         the certified `policy` decides, or the last one before the present. shadow: decisions are
         recorded and not acted upon until "live".
         """
+        self.active(product)  # refused, if the ledger means another product
         if action == "kill":
             policy = self.constants(product)[constant or product.fallback].id
         elif action == "rollback":
@@ -466,7 +498,12 @@ class Decider:
                 prepared.append(refusal)
         for name, rows in places.items():
             product = self.products[name]
-            active = self.active(product)
+            try:
+                active = self.active(product)
+            except GuaranteeChanged as changed:
+                for row in rows:
+                    prepared[row] = changed
+                continue
             people = [prepared[row] for row in rows]
             features = np.array([person.features for person in people], dtype=np.float64)
             by_group = product.group_use == "decide"

@@ -26,8 +26,7 @@ from evenhand.errors import EvenhandError
 from evenhand.fairness.certificate import Certificate
 from evenhand_service.decider import Decider
 from evenhand_service.keys import SOON
-from evenhand_service.ledger import Ledger
-from evenhand_service.ledger.decision_draw import GAPS, has_gap
+from evenhand_service.ledger import ClockJumped, GapUnconfirmed, Ledger
 from evenhand_service.settings import Product, Settings
 
 # health: live says that the process answers, ready that an answer would be durable and under the
@@ -92,7 +91,8 @@ class Health:
         words = dict(await self._found())
         if self.draining:
             words["stopping"] = "yes"
-        stops = {"broken", "unreachable", "full", "old", "yes", "unconfirmed"}
+        stops = {"broken", "unreachable", "full", "old", "yes", "changed", "wrong", "unconfirmed"}
+        stops |= {"required"}
         return {"ready": not stops & set(words.values()), **words}
 
     async def _found(self) -> Json:
@@ -127,16 +127,26 @@ class Health:
             except EvenhandError:
                 found = set()
             words["certificate"] = "suspended" if "suspended" in found else "ok"
+            if self.decider.changed:  # another replica has published for other settings
+                words["product"] = "changed"
             lags = [seconds for seconds, _, _ in self.witness_lag().values()]
             late = bool(lags) and min(lags) > LATE_WITNESS
             words["witness"] = "none" if not lags else "late" if late else "ok"
             try:
-                with self.ledger.store.reader.connect() as connection:
-                    gap = has_gap(connection.execute(GAPS))
+                refusal = self.ledger.refusal_to_draw()
             except SQLAlchemyError:
                 return words | {"database": "unreachable"}
-            if gap:  # after a restore, until somebody has confirmed it
-                words["gap"] = "unconfirmed"
+            match refusal:
+                case None:
+                    pass
+                case ClockJumped():
+                    words["clock"] = "wrong"
+                case GapUnconfirmed():  # after a restore, until somebody has confirmed it
+                    words["gap"] = "unconfirmed"
+                case _ if self.ledger.broken is not None:
+                    words["database"] = "broken"
+                case _:  # witness_required_seconds have passed
+                    words["witness"] = "required"
         return words
 
 
@@ -151,11 +161,13 @@ GAUGES: Mapping[str, tuple[str, list[str]]] = {
     "policy_weight": ("Weights in force", ["product", "part"]),
     "epoch": ("The epoch in force", ["product"]),
     "mode": ("1 for the mode in which the product decides", ["product", "mode"]),
+    "product_changed": ("1 if the ledger means another product than the settings", ["product"]),
     "certificate_suspended": ("1 if the certificate in force is suspended", ["product"]),
     "policy_age_seconds": ("Since the newest certificate was issued", ["product"]),
     "label_lag_seconds": ("Since the newest label came", ["product"]),
     "refresh_age_seconds": ("Since this process looked at what is active", []),
     "database_up": ("1 if the ledger can be read and written", []),
+    "clock_wrong": ("1 if nothing is written because a clock is ahead of the others", []),
     "failed_commits": ("Commits since the start of which nobody knows whether they were done", []),
     "key_ends_seconds": ("Until the next valid API key ends", []),
     "keys_ending": ("Valid API keys that end within 14 days", []),
@@ -228,8 +240,13 @@ class ProductGauges:
             for witness, (seconds, rows, _) in self.health.witness_lag().items():
                 set_gauge("witness_lag_seconds", seconds, witness)
                 set_gauge("witness_lag_rows", rows, witness)
+            refusal = self.health.ledger.refusal_to_draw()
+            set_gauge("clock_wrong", float(isinstance(refusal, ClockJumped)))
             for product in self.decider.products.values():
-                self._product(product.name, product, set_gauge)
+                changed = product.name in self.decider.changed
+                set_gauge("product_changed", float(changed), product.name)
+                if not changed:
+                    self._product(product.name, product, set_gauge)
         return families.values()
 
     def _product(self, name: str, product: Product, set_gauge: Callable[..., None]) -> None:

@@ -6,12 +6,13 @@ import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import inspect, select
+from sqlalchemy import Connection, create_engine, inspect, select
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import InvalidInput
@@ -22,10 +23,14 @@ from evenhand_service.ledger import (
     Ledger,
     LedgerLocked,
     LedgerUnavailable,
+    PolicyRecord,
     WindowPlan,
 )
 from evenhand_service.ledger.audit import copy_sqlite
 from evenhand_service.ledger.database import EVENTS, open_store
+from evenhand_service.ledger.decision_draw import PLANNED, plans_of, require_same_plan
+from evenhand_service.ledger.publishing import policies_of
+from evenhand_service.product_changes import require_unchanged
 from evenhand_service.settings import DAY, Settings
 
 
@@ -86,6 +91,54 @@ def begun_by(settings: Settings) -> str | None:
             hint="check that it runs, and the URL in the settings.",
         ) from error
     return None if first is None else str(json.loads(first)["info"]["public_key"])
+
+
+@contextlib.contextmanager
+def looked_at(settings: Settings) -> Iterator[Connection | None]:
+    """A connection to what is there, for reading alone; None where there is no ledger yet. Nothing
+    is written, not even beside a SQLite file, and a service may be running on it.
+    """
+    file = settings.ledger_file
+    if file is None:
+        with (
+            contextlib.closing(open_store(settings.ledger)) as store,
+            store.reader.connect() as connection,
+        ):
+            yield connection if inspect(connection).has_table(EVENTS.name) else None
+        return
+    if not file.exists() or not file.stat().st_size:
+        yield None
+        return
+    # without a log beside it nobody writes the file, and SQLite need not make one to read it
+    log = file.with_name(f"{file.name}-wal")
+    how = "mode=ro" if log.exists() and not is_read_only(settings) else "immutable=1"
+    address = f"{file.absolute().as_uri()}?{how}"
+    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True))
+    try:
+        with engine.connect() as connection:
+            yield connection if inspect(connection).has_table(EVENTS.name) else None
+    finally:
+        engine.dispose()
+
+
+def require_as_begun(settings: Settings, keyring: Keyring) -> Iterator[str]:
+    """What the ledger must agree with before a service goes on with it, a line for each thing: the
+    windows, and every product for which a policy was published.
+    """
+    with looked_at(settings) as connection:
+        if connection is None:
+            return
+        plans = plans_of(connection.execute(PLANNED))
+        if not plans:
+            return  # its first row is away: the start says so
+        require_same_plan(plans[-1], WindowPlan(settings.window_days * DAY))
+        for product in settings.products:
+            rows = connection.execute(policies_of(product.name)).all()
+            policies = [PolicyRecord.from_body(row.seq, json.loads(row.body)) for row in rows]
+            require_unchanged(policies, product, keyring.public_key)
+            newest = max((one.epoch for one in policies if one.in_lineage), default=0)
+            state = f"as it was published (epoch {newest})" if newest else "begins"
+            yield f"product {product.name}: {state}"
 
 
 def keyring_is_away(where: Path, begun: str) -> InvalidInput:

@@ -26,6 +26,7 @@ from evenhand_service.ledger import (
     TooEarly,
 )
 from evenhand_service.ledger import Invalid as InvalidField
+from evenhand_service.product_changes import GuaranteeChanged
 
 PROBLEMS = {
     "conflict": (409, "This key was used with another body"),
@@ -41,6 +42,7 @@ PROBLEMS = {
     "gap-unconfirmed": (503, "The ledger was restored and does not draw"),
     "ledger-locked": (503, "The ledger belongs to another process"),
     "ledger-unavailable": (503, "Nothing can be made durable"),
+    "product-changed": (503, "The settings are not those of the ledger"),
     "not-ready": (503, "The service cannot decide now"),
     "unauthorised": (401, "A valid API key is needed"),
     "forbidden": (403, "The key lacks a scope"),
@@ -68,6 +70,7 @@ KINDS: Mapping[type[EvenhandError], str] = {
     GapUnconfirmed: "gap-unconfirmed",
     LedgerLocked: "ledger-locked",
     KeyRevoked: "unauthorised",
+    GuaranteeChanged: "product-changed",
     Refusal: "ledger-unavailable",
     EvenhandError: "invalid",
 }

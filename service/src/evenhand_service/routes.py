@@ -35,14 +35,16 @@ from evenhand_service.bodies import (
     TakesSettlement,
     parsed_in_turn,
 )
-from evenhand_service.decider import Action, ActivePolicy
+from evenhand_service.decider import Action, ActivePolicy, stored_mixture
 from evenhand_service.explanations import AS_DRAWN, explain
 from evenhand_service.keys import require_scope
 from evenhand_service.ledger import (
     GroupReport,
     Label,
+    LedgerUnavailable,
     NotFound,
     Override,
+    PolicyRecord,
     Refusal,
     Report,
     Settlement,
@@ -334,19 +336,30 @@ async def certificate(product: schemas.ProductName, caller: MayAudit) -> Json:
 
 @ROUTER.get("/v1/policies", tags=["looking"], responses=refuses(404))
 async def policies(product: schemas.ProductName, caller: MayAudit) -> Json:
-    """Every policy with its parent, signature and words, oldest first; which one is in force, how,
-    and why.
+    """Every policy with its parent, signature and words, oldest first, and the fitted models in it,
+    each with the version of the settings' model that fitted it; which one is in force, how, and
+    why.
     """
     decider = caller.service.decider
     ledger = caller.service.ledger
     chosen = decider.product(product)
+
+    def fitted_models(policy: PolicyRecord) -> list[Json]:
+        fitted_by = policy.info.get("fitted_by", {})
+        held = stored_mixture(ledger, policy, chosen.trusted).models
+        return [{"sha256": one, "fitted_by": fitted_by.get(one)} for one in held]
 
     def read() -> Json:
         active = decider.active(chosen)
         return {
             "in_force": {"policy": active.policy.id, "mode": active.mode, "reason": active.reason},
             "public_key": ledger.keyring.public_key,
-            "policies": policies_json(ledger, chosen),
+            "policies": [
+                document | {"models": fitted_models(policy)}
+                for document, policy in zip(
+                    policies_json(ledger, chosen), ledger.policies(product), strict=True
+                )
+            ],
         }
 
     return await caller.look(read)
@@ -355,7 +368,8 @@ async def policies(product: schemas.ProductName, caller: MayAudit) -> Json:
 @ROUTER.get("/v1/plan", tags=["looking"], responses=refuses(404))
 async def status(product: schemas.ProductName, caller: MayAudit) -> Json:
     """Where the epoch stands, when the next one is due, what is still missing, and which decisions
-    people overruled.
+    people overruled. Notes and forecast are of the last closing, and speak of the people who had
+    been `closed` then.
     """
     service = caller.service
     service.decider.product(product)  # or it is not found
@@ -382,6 +396,7 @@ async def status(product: schemas.ProductName, caller: MayAudit) -> Json:
             "next_epoch_after": due,
             "to_go": max(due - decided, 0),
             "learned_weight": info["learned_weight"],
+            "closed": info["closing"]["people"],
             "notes": [note["text"] for note in info.get("notes", [])],
             "forecast": info.get("forecast", []),
             "overruled": [asdict(line) for line in counts.overruled_lines()],
@@ -515,8 +530,9 @@ async def confirm_gap(caller: MayAdmin, body: TakesConfirmation) -> Json:
 
 
 @ROUTER.post("/v1/keys", status_code=201, tags=["operating"])
-async def new_key(caller: MayAdmin, body: TakesNewKey) -> Json:
+async def new_key(request: Request, caller: MayAdmin, body: TakesNewKey) -> Json:
     """A new key. The token is shown here and never again."""
+    await _require_present(request)
     keys = caller.service.keys
     token = await caller.operate(keys.add, body.scopes, body.name, caller.by, body.days)
     return {"token": token, "scopes": sorted(set(body.scopes))}
@@ -525,14 +541,27 @@ async def new_key(caller: MayAdmin, body: TakesNewKey) -> Json:
 @ROUTER.post(
     "/v1/keys/{key_id}/rotate", status_code=201, tags=["operating"], responses=refuses(404)
 )
-async def rotate_key(key_id: schemas.PathText, caller: MayAdmin, body: TakesKeyRotation) -> Json:
+async def rotate_key(
+    request: Request, key_id: schemas.PathText, caller: MayAdmin, body: TakesKeyRotation
+) -> Json:
     """The successor of a key, with its name and scopes; the old one goes on for a while. The token
     is shown here and never again."""
+    await _require_present(request)
     rotate = caller.service.keys.rotate
     token = await caller.operate(rotate, key_id, caller.by, body.days, body.overlap_days)
     if token is None:
         raise NotFound("there is no such valid key.", hint="GET /v1/keys lists them.")
     return {"token": token}
+
+
+async def _require_present(request: Request) -> None:
+    """Nothing is made for a client who has gone: while this process was paused, say, its proxy gave
+    up. A key that nobody is shown would open all the same.
+    """
+    await asyncio.sleep(0)  # so that the end of the connection, which came after the request, is
+    await asyncio.sleep(0)  # read before it is asked for
+    if await request.is_disconnected():
+        raise LedgerUnavailable("the client has gone; nothing was done.", hint="ask again.")
 
 
 @ROUTER.get("/v1/keys", tags=["operating"])

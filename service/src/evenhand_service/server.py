@@ -20,13 +20,21 @@ from evenhand_service.ledger import (
 )
 from evenhand_service.ledger.guard import LOG
 from evenhand_service.monitoring import RequestLog, log_as_json
-from evenhand_service.opening import begun_by, keyring_is_away, mark_of, require_private_keyring
+from evenhand_service.opening import (
+    begun_by,
+    keyring_is_away,
+    mark_of,
+    require_as_begun,
+    require_private_keyring,
+)
 from evenhand_service.request_guard import RequestGuard
 from evenhand_service.settings import Settings
 from evenhand_service.traces import TracedRequests, require_installed
 
 FILES = 200
 """Files that the process opens besides connections."""
+STARTUP_FAILED = 3
+"""How the process ends that could not start."""
 IDLE_SECONDS = 75
 """For a kept connection: longer than a proxy keeps one, so that the proxy closes it."""
 
@@ -141,6 +149,8 @@ def check(settings: Settings) -> Iterator[str]:
     else:
         exists = settings.ledger_file.exists()
         yield f"ledger: {settings.ledger}{'' if exists else ' (the first start makes it)'}"
+    if keyring is not None:
+        yield from require_as_begun(settings, keyring)
 
 
 def bound(settings: Settings) -> socket.socket:
@@ -234,3 +244,5 @@ def run(server: uvicorn.Server, listening: socket.socket | None = None) -> None:
     gc.set_threshold(200_000)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn drains, then raises it again
         server.run(sockets=None if listening is None else [listening])
+    if not server.started:  # the log says why; uvicorn's command ends so, too
+        raise SystemExit(STARTUP_FAILED)

@@ -27,7 +27,7 @@ from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, as_rates
 from evenhand.hypotheses import CLASSES, Estimator, ScoreThresholds
-from evenhand.hypotheses.models import StoredModel, load_model
+from evenhand.hypotheses.models import StoredModel, load_model, store_model
 from evenhand.learners import CertifiedLearner, Quota
 from evenhand.schema import Column, Schema
 from evenhand.words import Group, Prices
@@ -159,7 +159,8 @@ class Product:
         Probability that the limit is ever exceeded, over the whole run.
     maturity_days : float, optional
         Days after which the outcome of a person counts as complete: a label that has not come by
-        then counts as the worst case. Without it an epoch waits for all its labels.
+        then counts as the worst case. Without it an epoch closes as soon as it is full, and every
+        label that has not come by then counts so: give it, unless outcomes come at once.
     group_use : {"certify_only", "decide"}
         Whether rules may look at the group ("decide") or only the certificate does.
     groups : tuple, optional
@@ -269,6 +270,7 @@ class Product:
                 hint='class = "estimator" and model = "package.module:object" or "model.skops".',
             )
         self.learner()  # refuses what is wrong with the rest
+        self.model_version  # noqa: B018 - read with the model, before somebody edits its file
 
     @property
     def hypothesis_class(self) -> HypothesisClass:
@@ -317,18 +319,44 @@ class Product:
 
     @property
     def guarantee(self) -> Json:
-        """Everything that was settled, as plain JSON. What came with the models of one's own stands
-        in it only where it is used; a file with a model is named by its hash.
+        """Everything that gives what is stored its meaning, as plain JSON; `product_changes`
+        compares it. Which model is fitted stands elsewhere (`ModelVersion`): each policy is
+        certified by people who came after it was fixed, whatever wrote it.
         """
         settled = asdict(self)
-        for name in ("columns", "model", "trusted"):
-            if not settled[name]:
-                del settled[name]
+        del settled["model"]
+        del settled["trusted"]
+        if not settled["columns"]:
+            del settled["columns"]
         if self.schema is not None:
             settled["columns"] = self.schema.to_json()
-        if self.model is not None and not MODULE.fullmatch(self.model):
-            settled["model"] = hashlib.sha256(_archive(self.model)).hexdigest()
         return settled
+
+    @cached_property
+    def model_version(self) -> Json | None:
+        """Which model of one's own is fitted now; None without one. It stands in every policy that
+        is published, and may change from one start to the next.
+
+        id : what the log and `fitted_by` of a policy call it
+        name : "package.module:object", or the name of the file
+        source_sha256 : of the file of the module, or of the skops file; None where there is none
+        parameters_sha256 : of the model before it is fitted, as skops writes it
+        """
+        if self.model is None:
+            return None
+        unfitted = own_model(self.model, self.trusted)
+        named = MODULE.fullmatch(self.model) is not None
+        if named:
+            found = getattr(sys.modules[self.model.partition(":")[0]], "__file__", None)
+            source = None if found is None else Path(found).read_bytes()
+        else:
+            source = _archive(self.model)
+        version: Json = {
+            "name": self.model if named else Path(self.model).name,
+            "source_sha256": None if source is None else hashlib.sha256(source).hexdigest(),
+            "parameters_sha256": store_model(unfitted).sha256,
+        }
+        return {"id": canonical_digest(version)[:12], **version}
 
     @cached_property
     def schema(self) -> Schema | None:
@@ -548,7 +576,7 @@ class Settings:
     burst: Positive = 1000.0
     train_every: Positive = 2.0
     refresh_limit: Positive = 30.0
-    idle_transaction_seconds: Positive = 10.0
+    idle_transaction_seconds: Positive = 3.0
     witnesses: Annotated[tuple[dict[str, Any], ...], Strict(False)] = ()
     witness_seconds: Positive = 60.0
     witness_required_seconds: Positive | None = None

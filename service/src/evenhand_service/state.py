@@ -20,9 +20,10 @@ from evenhand_service.ledger import LeaseHeld, Ledger, StalePolicy
 from evenhand_service.ledger.outcome_status import KEEP_EVERY
 from evenhand_service.ledger.witness import HeadWitnesses, witness_of
 from evenhand_service.monitoring import ROWS_AT_ONCE, Health, Metrics, RequestLog
+from evenhand_service.product_changes import require_unchanged
 from evenhand_service.settings import Product, Settings
 from evenhand_service.threads import Threads
-from evenhand_service.trainer import Trainer
+from evenhand_service.trainer import Trainer, model_id
 
 LOG = logging.getLogger("evenhand_service")
 PUBLIC_RATE = 100.0
@@ -189,8 +190,12 @@ class Service:
 
     def begin(self) -> None:
         """Give every product a policy, if its ledger has none yet. Another replica may do so at
-        the same time.
+        the same time. GuaranteeChanged if a product is not the one that the ledger knows.
         """
+        for product in self.settings.products:
+            require_unchanged(
+                self.ledger.policies(product.name), product, self.ledger.keyring.public_key
+            )
         for product in self.settings.products:
             self.decider.constants(product)
             while self.ledger.active(product.name) is None:
@@ -201,6 +206,27 @@ class Service:
                 except (LeaseHeld, StalePolicy):
                     time.sleep(0.1)
         self.decider.keep_up()
+        for product in self.settings.products:
+            self.decider.active(product)  # another replica may have begun with other settings
+            self._say_model(product)
+
+    def _say_model(self, product: Product) -> None:
+        """In the log: which model of one's own is fitted from now on, and whether that is new."""
+        version = product.model_version
+        if version is None:
+            return
+        LOG.info(
+            "product %s: the model is %s, version %s",
+            *(product.name, version["name"]),
+            version["id"],
+        )
+        lineage = [one for one in self.ledger.policies(product.name) if one.in_lineage]
+        if lineage and model_id(lineage[-1]) != version["id"]:
+            LOG.warning(
+                "product %s: the policies so far were planned with the version %s of the model; "
+                "the next closing fits the version %s",
+                *(product.name, model_id(lineage[-1]), version["id"]),
+            )
 
     def trainer(self, product: Product) -> Trainer:
         """The trainer of a product."""

@@ -18,6 +18,7 @@ off one that was asleep, and the parent's id decides the rest.
 
 import contextlib
 import itertools
+import logging
 import math
 import threading
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,6 @@ import numpy as np
 from evenhand.algorithms.certified.drift import next_look
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.contracts import Json
-from evenhand.errors import EvenhandError
 from evenhand.fairness.certificate import known_label
 from evenhand.hypotheses import ACCEPT_ALL
 from evenhand.hypotheses.models import trusting
@@ -47,9 +47,11 @@ from evenhand_service.ledger import (
     Row,
     StalePolicy,
 )
+from evenhand_service.product_changes import require_unchanged
 from evenhand_service.settings import Product
 from evenhand_service.traces import span
 
+LOG = logging.getLogger("evenhand_service")
 LEASE_SECONDS = 60.0
 
 
@@ -69,10 +71,6 @@ class Closing:
     def of(cls, policy: PolicyRecord) -> "Closing":
         """The closing that is on record with a policy."""
         return cls(**policy.info["closing"])
-
-
-class GuaranteeChanged(EvenhandError):
-    """The settings guarantee something else than the ledger was begun with."""
 
 
 class Trainer:
@@ -267,10 +265,15 @@ class Trainer:
             parent=None if parent is None else parent.id,
             checkpoint=models_apart(state, models),
             certificate=learner.certificate.to_json(),
-            info=self._info() | variants,
+            info=self._info(models) | variants,
             lease=lease,
             models=models,
         )
+        if parent is not None and model_id(parent) != model_id(self._last):
+            LOG.warning(
+                "product %s: epoch %d is the first that was planned with the model %s, after %s",
+                *(self.product.name, self._last.epoch, model_id(self._last), model_id(parent)),
+            )
         if parent is not None:
             note = str(self._closing.upto)
             self.ledger.operate(self.product.name, "epoch_closed", self.holder, note=note)
@@ -301,13 +304,22 @@ class Trainer:
             }
         }
 
-    def _info(self) -> Json:
-        """What is published with a policy beside its certificate."""
+    def _info(self, models: Mapping[str, Json]) -> Json:
+        """What is published with a policy beside its certificate.
+
+        models: the fitted ones in it and in its checkpoint. Each was fitted by the version that is
+        in use now, unless the policy before knew it.
+        """
+        version = self.product.model_version
+        fitted_before = {} if self._last is None else self._last.info.get("fitted_by", {})
+        now = None if version is None else version["id"]
         learner = self._learner
         epoch = learner.epoch
         report = learner.report
         return {
-            "guarantee": self.product.digest,
+            "guarantee": self.product.guarantee,
+            "model": version,
+            "fitted_by": {sha256: fitted_before.get(sha256, now) for sha256 in sorted(models)},
             "closing": asdict(self._closing),
             "phase": epoch.phase,
             "first_round": epoch.first_round,
@@ -433,13 +445,7 @@ class Trainer:
         ]
         for policy in lineage:
             policy.verify(self.ledger.keyring.public_key)
-            which = f"epoch {policy.epoch} of product {self.product.name!r} was published under"
-            if policy.info.get("guarantee") != self.product.digest:
-                raise GuaranteeChanged(
-                    f"{which} another guarantee than the settings'.",
-                    hint="put the settings back, or give the new guarantee a new product name: "
-                    "a guarantee holds for the whole run.",
-                )
+        require_unchanged(lineage, self.product, self.ledger.keyring.public_key)
         return lineage
 
     def _read_open_rows(self, upto: int) -> None:
@@ -544,6 +550,14 @@ class Trainer:
     def _matured(self, row: Row, at: float) -> bool:
         window = self.product.maturity
         return window is None or row.at + window <= at
+
+
+def model_id(policy: PolicyRecord) -> str | None:
+    """The version of the model of one's own with which a policy was planned; see
+    `Product.model_version`.
+    """
+    version = policy.info.get("model")
+    return None if version is None else str(version["id"])
 
 
 def append_rows(

@@ -156,7 +156,7 @@ def test_train_from_the_command_line(folder):
     (folder / "service.toml").write_text(TOML.replace("limit = 0.2", "limit = 0.3"))
     refused = CliRunner().invoke(main, ["train", "--config", "service.toml", "--now"])
     assert refused.exit_code == 2
-    assert "another guarantee" in refused.output
+    assert "limit was 0.2 and is 0.3" in refused.output
 
 
 def _config(folder, ledger):

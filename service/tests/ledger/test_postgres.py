@@ -339,7 +339,7 @@ def test_the_server_of_the_fixture_ends_with_the_process_that_started_it(end):
 
 
 def test_a_silence_of_a_starved_machine_loses_nothing(postgres_url):
-    """The server ends a transaction that is silent for `idle_seconds`, 10 by default: a machine
+    """The server ends a transaction that is silent for `idle_seconds`, 3 by default: a machine
     without CPU may be silent for more than a second. Where it does end one, nothing is written.
     """
     with opened(postgres_url) as ledger:
@@ -348,7 +348,7 @@ def test_a_silence_of_a_starved_machine_loses_nothing(postgres_url):
         def allowed(transaction):
             return transaction.connection.exec_driver_sql(f"SHOW {IDLE}").scalar()
 
-        assert ledger._write(allowed) == "10s"
+        assert ledger._write(allowed) == "3s"
     with opened(postgres_url, idle_seconds=0.3) as ledger:  # the control
 
         def silent(transaction):

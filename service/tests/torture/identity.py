@@ -166,7 +166,8 @@ def _throw_coins(made):
 
     first = next(p for p in made.ledger.policies("loan") if p.in_lineage)
     coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
-    made.ledger.publish("loan", coin, epoch=2, parent=first.id, checkpoint={})
+    info = {"guarantee": first.info["guarantee"]}
+    made.ledger.publish("loan", coin, epoch=2, parent=first.id, checkpoint={}, info=info)
     made.service.decider.refresh(made.service.decider.product("loan"))
 
 

@@ -216,7 +216,10 @@ def clocks(quick):
     key of 90 days still opens. No window is ever revealed. The control believes any clock; it is
     asked with a key of 1,000 days, for that of 90 has ended there.
     """
-    target = "0 rows dated ahead, 0 secrets of open windows, no key ended by that clock"
+    target = (
+        "0 rows dated ahead, 0 secrets of open windows, no key ended by that clock; ready if it "
+        "decides"
+    )
     faketime = need("faketime")
     told, held = [], True
     with places() as found:
@@ -231,10 +234,11 @@ def clocks(quick):
                     lasting = asyncio.run(_new_key(process, days=1000))
                 (place / "token").write_text(lasting)
                 ahead = Process(place, kind, more=more, under=[faketime, "-f", "+400d"])
-                status, ended, revealed = 503, False, 0
+                status, ended, revealed, ready = 503, False, 0, 503
                 try:
                     with ahead.running():
                         (status,) = asyncio.run(_posted(ahead, application("ahead")))
+                        ready = asyncio.run(_looks(ahead, short, "/health/ready"))
                         ended = asyncio.run(_looks(ahead, short)) == 401
                         revealed = asyncio.run(_reveal_all(ahead))
                 except RuntimeError:  # it did not even start, and its log says why
@@ -248,15 +252,15 @@ def clocks(quick):
                         for row in ledger.history("loan", usable_only=False)
                     )
                 said = (
-                    f"{status} ahead, {after} afterwards, {late} rows ahead, {revealed} revealed, "
-                    f"key of 90 days {'ended' if ended else 'not ended'}"
+                    f"{status} and ready {ready} ahead, {after} afterwards, {late} rows ahead, "
+                    f"{revealed} revealed, key of 90 days {'ended' if ended else 'not ended'}"
                 )
                 told.append(f"{name if kind == 'real' else 'without the check'}: {said}")
                 if kind == "trusting":
                     held &= late > 0 and revealed > 0 and ended
                 else:
-                    expected = (200, True) if where else (503, True)
-                    held &= (status, alarm) == expected and after == 200
+                    expected = (200, 200, True) if where else (503, 503, True)
+                    held &= (status, ready, alarm) == expected and after == 200
                     held &= late == 0 and revealed == 0 and not ended
     return target, "; ".join(told), held
 
@@ -271,10 +275,10 @@ async def _new_key(process, days):
     return json.loads(made)["token"]
 
 
-async def _looks(process, token):
+async def _looks(process, token, path="/v1/windows"):
     """The status that a key gets."""
     client = Client(process.port, token)
-    status, _ = await client.get("/v1/windows")
+    status, _ = await client.get(path)
     client.close()
     return status
 

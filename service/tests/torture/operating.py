@@ -17,7 +17,7 @@ from tests.without_clocks import until
 
 from evenhand.cli import main as command_line
 from evenhand_service.ledger import verify
-from evenhand_service.ledger.database import KINDS
+from evenhand_service.ledger.database import IDLE_SECONDS, KINDS
 
 DAY = 86400.0
 
@@ -136,7 +136,7 @@ def starved(quick, url, kind):
     server end it after one.
     """
     target = "a replica that was starved for 2 s still has its transaction; its batch is answered"
-    seconds = 10 if kind == "real" else 1
+    seconds = IDLE_SECONDS if kind == "real" else 1
     settings = f"idle_transaction_seconds = {seconds}"
     with three(url, "pausing", settings) as replicas:
         slow = replicas[-1]

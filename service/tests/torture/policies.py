@@ -58,8 +58,9 @@ def swaps_under_load(quick):
         for number in range(swaps):
             document = _mixture(number).to_json()
             newest = made.ledger.publish(
-                "loan", document, epoch=newest.epoch + 1, parent=newest.id, checkpoint={}
-            )
+                "loan", document, epoch=newest.epoch + 1, parent=newest.id, checkpoint={},
+                info={"guarantee": LOAN.guarantee},
+            )  # fmt: skip
             made.service.decider.refresh(LOAN)
             if number % 10 == 9:
                 for action in ("shadow", "kill", "revive", "live"):

@@ -23,12 +23,14 @@ def configuration(place, port, upstreams, change=(), secure=False):
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     user = "user root;\n" if os.geteuid() == 0 else ""  # a folder of root's is closed to others
-    servers = " ".join(f"server 127.0.0.1:{one};" for one in upstreams)
+    shipped = "server 127.0.0.1:8377 "
+    options = text[text.index(shipped) + len(shipped) :].split(";")[0]
+    servers = " ".join(f"server 127.0.0.1:{one} {options};" for one in upstreams)
     changes = [
         ("pid /run/nginx.pid;", f"{user}pid {place}/pid;"),
         ("worker_processes auto;", "worker_processes 1;"),
         ("http {\n", f"http {{\n{temporary}"),
-        ("server 127.0.0.1:8377;", servers),
+        (f"{shipped}{options};", servers),
         ("listen 443 ssl;", f"listen 127.0.0.1:{port}{' ssl' if secure else ''};"),
         *change,
     ]

@@ -5,6 +5,7 @@ stops the others, and they may begin at the same time.
 import asyncio
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -32,7 +33,7 @@ from tests.tools import need
 from tests.without_clocks import until
 
 from evenhand_service.ledger import Keyring, Ledger, SystemClock, WindowPlan, postgres, verify
-from evenhand_service.ledger.database import DECISIONS
+from evenhand_service.ledger.database import DECISIONS, IDLE_SECONDS
 from evenhand_service.ledger.publishing import active
 
 MORE = """ledger = "{url}"
@@ -438,6 +439,88 @@ def paused(quick, url, kind):
     in_time = quick or all(seconds <= 2.0 for seconds in went_on)
     held = len(went_on) == once == times and written == 2 * times and in_time
     return target, figure, held and sound
+
+
+REPEATED = "proxy_read_timeout 5s;"
+"""What bounds a silence, in the shipped nginx.conf."""
+SLOW = [(REPEATED, "proxy_read_timeout 60s;")]
+"""The mutant: nginx waits for a decision as long as for a training."""
+
+
+async def _silence(replicas, port, clients, seconds):
+    """(answers, longest seconds without an answer to anybody, longest seconds of one request,
+    {key: bytes of the answer}): one replica stops in the midst of a transaction and goes on after
+    so many seconds.
+    """
+    paused, token = replicas[-1], replicas[0].token
+    answers, waits, done, came = {}, [], asyncio.Event(), [time.monotonic()]
+
+    async def ask(number):
+        client = Client(port, token)
+        i = 0
+        while not done.is_set():
+            key = f"{number}-{i}"
+            began = time.monotonic()
+            found = await client.post("/v1/decisions", application(key))
+            if found is not None and found[0] == 200:
+                now = time.monotonic()
+                came.append(now)
+                waits.append(now - began)
+                answers[key] = found[1]
+                i += 1
+            elif not done.is_set():
+                await asyncio.sleep(0.05)  # 502, 503, 504: as a client does
+        client.close()
+
+    tasks = [asyncio.create_task(ask(number)) for number in range(clients)]
+    while len(answers) < 2 * clients:
+        await asyncio.sleep(0.01)
+    (paused.folder / "pause").touch()
+    await asyncio.to_thread(until, lambda: _stopped(paused.pid), "the pause")
+    await asyncio.sleep(seconds)
+    still = _stopped(paused.pid)
+    os.kill(paused.pid, signal.SIGCONT)
+    done.set()
+    await asyncio.gather(*tasks)
+    came.sort()
+    gaps = [after - before for before, after in itertools.pairwise(came)]
+    return still, max(gaps), max(waits), answers
+
+
+def silent_replica(quick, url, kind):
+    """Clients ask two replicas through nginx, and one of them is stopped in a transaction; with the
+    timeouts that are shipped.
+    """
+    target = "no silence of more than 5 s for all clients together; every answer stays as it was"
+    need("nginx")
+    clients, seconds = (8, 12.0) if quick else (24, 60.0)
+    settings = f"idle_transaction_seconds = {IDLE_SECONDS}"
+    shared = folder()
+    with contextlib.ExitStack() as stack:
+        made = [Replica(shared, url, one, settings) for one in ("real", "pausing")]
+        replicas = [stack.enter_context(replica.running()) for replica in made]
+        change = SLOW if kind != "real" else ()
+        port = stack.enter_context(nginx(*(r.port for r in replicas), change=change))
+        still, silence, wait, answers = asyncio.run(_silence(replicas, port, clients, seconds))
+        changed = asyncio.run(_changed(replicas, answers))
+        with ledger_of(replicas, url) as ledger:
+            sound = verify(ledger).ok and ledger.counts("loan").decisions >= len(answers)
+    figure = (
+        f"{len(answers):,} answers, longest silence {silence:.1f} s, longest request {wait:.1f} s, "
+        f"{changed} changed"
+    )
+    return target, figure, still and silence <= 5.0 and changed == 0 and sound
+
+
+async def _changed(replicas, answers):
+    """How many answers another replica gives otherwise."""
+    wrong = 0
+    for place, (key, body) in enumerate(answers.items()):
+        client = replicas[place % 2].client()
+        found = await client.post("/v1/decisions", application(key))
+        wrong += found is None or found != (200, body)
+        client.close()
+    return wrong
 
 
 # a server that stands still

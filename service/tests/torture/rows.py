@@ -60,6 +60,7 @@ from service.tests.torture.replicas import (
     paused,
     revoked_on_the_way,
     sessions,
+    silent_replica,
     switches,
 )
 from service.tests.torture.replicas import and_mutant as of_three
@@ -171,6 +172,12 @@ ROWS = (
         "keys made and revoked at once, three replicas", of_three(keys_race, "own keys"), long=True
     ),
     Row("one replica paused in a transaction", of_three(paused, "endless"), long=True),
+    Row(
+        "one replica of two paused behind nginx",
+        of_three(silent_replica, "waits"),
+        alone=True,
+        long=True,
+    ),
     Row("PostgreSQL stands still", of_three(frozen_server, "waiting"), alone=True),
     Row("three first starts on an empty database", of_three(first_starts, "eager"), long=True),
     Row(

@@ -456,7 +456,10 @@ def main(config, kind, log):
         first = service.decider.active(product).policy
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
         issued = ledger.certificates("loan")[-1].document  # what the dashboard looks for
-        ledger.publish("loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=issued)
+        ledger.publish(
+            "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=issued,
+            info={"guarantee": product.guarantee},
+        )  # fmt: skip
         service.decider.refresh(product)
     if kind == "cramped":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

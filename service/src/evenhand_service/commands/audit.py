@@ -189,6 +189,7 @@ def verify_command(
     from evenhand_service.ledger.decision_draw import GAPS, has_gap
     from evenhand_service.ledger.standalone_verifier import Problem
     from evenhand_service.ledger.witness import read_entries
+    from evenhand_service.product_changes import GuaranteeChanged, require_unchanged
 
     published = None if head is None else SignedHead.from_json(json.loads(head.read_text()))
     witnessed = [entry for place in witnesses for entry in read_entries(place)]
@@ -200,6 +201,11 @@ def verify_command(
     trusted = [name for product in settings.products for name in product.trusted]
     with _ledger(settings, archives) as (ledger, itself), trusting(trusted):
         verification = verify(ledger, published, deep, witnessed)
+        for product in settings.products if verification.ok else ():
+            try:
+                require_unchanged(ledger.policies(product.name), product, ledger.keyring.public_key)
+            except GuaranteeChanged as changed:  # of the settings, and no problem of the ledger
+                click.echo(f"The settings are not those of the ledger: {changed}", err=True)
         left_out = rows_left_out(ledger)
         with ledger.store.reader.connect() as connection:
             gap = has_gap(connection.execute(GAPS))
@@ -355,10 +361,14 @@ def export_command(
     """
     from evenhand_service.audit_pack import export_decisions
     from evenhand_service.ledger.archive import require_all
+    from evenhand_service.product_changes import require_unchanged
 
     chosen, period = _chosen(settings, product, start, end)
     with _ledger(settings, archives) as (ledger, _):
         require_all(ledger, period.start)
+        require_unchanged(
+            ledger.policies(chosen.name), chosen, ledger.keyring.public_key
+        )  # or columns get other names
         rows = (row for row in ledger.history(chosen.name) if period.holds(row.at))
         click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")
 

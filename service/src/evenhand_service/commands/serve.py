@@ -130,9 +130,12 @@ def _serve(
     from evenhand_service.keys import KEY_DAYS
     from evenhand_service.ledger import SystemClock
     from evenhand_service.opening import open_ledger
+    from evenhand_service.product_changes import require_unchanged
     from evenhand_service.traces import tracing
 
     with tracing(settings.traces), open_ledger(settings, SystemClock()) as ledger:
+        for product in settings.products:
+            require_unchanged(ledger.policies(product.name), product, ledger.keyring.public_key)
         keys = LedgerKeys(ledger)
         written = server.first_key(keys, settings)
         running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
@@ -160,11 +163,13 @@ def _serve_demo(
     from evenhand_service import LedgerKeys, create_app, server
     from evenhand_service.demo import DemoPopulation, FastClock, say_status, status_line
     from evenhand_service.opening import open_ledger
+    from evenhand_service.product_changes import require_unchanged
 
     (product,) = settings.products
     clock = FastClock()
     with open_ledger(settings, clock) as ledger:
         clock.go_on_from(ledger.head().at)
+        require_unchanged(ledger.policies(product.name), product, ledger.keyring.public_key)
         keys = LedgerKeys(ledger)
         app = create_app(ledger, settings, keys)
         running = server.make_server(app, settings)

@@ -26,6 +26,7 @@ from sqlalchemy import (
     ARRAY,
     ClauseElement,
     Column,
+    ColumnElement,
     Connection,
     Dialect,
     Engine,
@@ -299,13 +300,15 @@ _NEWEST = select(
     select(func.max(EVENTS.c.seq)).where(EVENTS.c.action.in_(KEY_EVENTS)).scalar_subquery(),
 )
 _FOUND = (HEAD.c.seq, HEAD.c.hash, HEAD.c.at, HEAD.c.seal, *_MARKS)
+_CLOCK: dict[str, ColumnElement[Any]] = {
+    "sqlite": null(),
+    "postgresql": literal_column("extract(epoch FROM clock_timestamp())::float8"),
+}
+"""The database's own clock, where it has one."""
 _LOCKED_HEAD = {
-    # the database's own clock, where it has one, in the same question
+    # the clock in the same question
     dialect: select(*_FOUND, clock).with_for_update()
-    for dialect, clock in (
-        ("sqlite", null()),
-        ("postgresql", literal_column("extract(epoch FROM clock_timestamp())::float8")),
-    )
+    for dialect, clock in _CLOCK.items()
 }
 _MOVE_HEAD = update(HEAD).ordered_values(
     *(
@@ -992,6 +995,12 @@ def newest_basis(connection: Connection, claimed: Basis) -> Basis:
     if asked != claimed and claimed != Basis(0, 0):
         LOG.error("the head does not name the newest switch and key; the rows are asked instead")
     return asked
+
+
+def read_clock(connection: Connection) -> float | None:
+    """What the database's clock says, if it has one."""
+    found = connection.execute(select(_CLOCK[connection.dialect.name])).scalar_one()
+    return None if found is None else float(found)
 
 
 def read_head(connection: Connection) -> Head:

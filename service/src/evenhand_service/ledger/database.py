@@ -343,13 +343,13 @@ def schema_version(connection: Connection) -> int:
 
 
 IDLE = "idle_in_transaction_session_timeout"
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 3.0
 """Seconds of silence in a transaction after which PostgreSQL ends it, unless the settings say
 otherwise: long enough for a starved machine, for a second lost whole batches there.
 """
 TIMEOUTS = {
     "synchronous_commit": "on",
-    IDLE: "10s",
+    IDLE: "3s",
     "lock_timeout": "5s",
     "statement_timeout": "15s",
     "tcp_keepalives_idle": "5",

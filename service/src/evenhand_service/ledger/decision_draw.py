@@ -554,10 +554,22 @@ class PlanInForce(NamedTuple):
 
 def read_plans(transaction: Transaction) -> list[PlanInForce]:
     """The plans in the chain, oldest first: that of the first row, and those that came later."""
-    planned = select(EVENTS.c.body).where(EVENTS.c.action.in_(["genesis", "window_plan"]))
-    found = []
     transaction.require_sealed_rows()
-    for row in transaction.rows(planned.order_by(EVENTS.c.seq)):
+    return plans_of(transaction.rows(PLANNED))
+
+
+PLANNED = (
+    select(EVENTS.c.body)
+    .where(EVENTS.c.action.in_(["genesis", "window_plan"]))
+    .order_by(EVENTS.c.seq)
+)
+"""The rows that say when windows begin."""
+
+
+def plans_of(rows: Iterable[Any]) -> list[PlanInForce]:
+    """The plans that the rows of `PLANNED` hold."""
+    found = []
+    for row in rows:
         body = json.loads(row.body)
         info = body["info"]["windows"] if body["action"] == "genesis" else body["info"]
         plan = WindowPlan(info["length"], info["origin"])
@@ -567,9 +579,13 @@ def read_plans(transaction: Transaction) -> list[PlanInForce]:
 
 def require_plan(transaction: Transaction, given: WindowPlan | None) -> None:
     """Invalid if the newest plan of windows in the chain is not the given one."""
-    newest = read_plans(transaction)[-1]
-    if given is None:
-        return
+    plans = read_plans(transaction)
+    if given is not None:
+        require_same_plan(plans[-1], given)
+
+
+def require_same_plan(newest: PlanInForce, given: WindowPlan) -> None:
+    """Invalid if the newest plan of a ledger is not the given one."""
     same_origin = newest.number > 0 or given.origin == newest.plan.origin
     if given.length != newest.plan.length or not same_origin:
         raise _other_plan(given, newest.plan.length)
@@ -946,11 +962,7 @@ class Drawer:
         transaction = group.transaction
         gap, _ = self._switches(transaction)
         if gap:
-            raise GapUnconfirmed(
-                "this ledger was restored from a backup, and decisions made after it may be "
-                "missing; it does not draw.",
-                hint="check what was answered in between, then confirm_gap(by, note).",
-            )
+            raise gap_unconfirmed()
         # the policy has been published
         named = (terms.policy, application.product)
         if named not in self._policies:
@@ -1089,6 +1101,15 @@ GAPS = (
     .limit(1)
 )
 """The row that says whether the ledger draws."""
+
+
+def gap_unconfirmed() -> GapUnconfirmed:
+    """The refusal to draw after a restore, until somebody has confirmed the gap."""
+    return GapUnconfirmed(
+        "this ledger was restored from a backup, and decisions made after it may be "
+        "missing; it does not draw.",
+        hint="check what was answered in between, then confirm_gap(by, note).",
+    )
 
 
 def has_gap(rows: Iterable[Any]) -> bool:

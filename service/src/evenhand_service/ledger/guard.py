@@ -272,8 +272,15 @@ class HeadGuard:
             raise gone_back(head.seq, self._seq)
         self._seq = head.seq
         self._hash = head.hash
+        return self.date(head.database)
+
+    def date(self, database: float | None) -> float:
+        """The time by which a transaction would be dated now; ClockJumped if none may be.
+
+        database: what its clock says, if it has one.
+        """
         if isinstance(self.clock, SystemClock):
-            return self.clock.read(head.database)
+            return self.clock.read(database)
         return self.clock()
 
     @property

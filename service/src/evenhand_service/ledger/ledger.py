@@ -29,6 +29,7 @@ from evenhand_service.ledger.chain import (
     Writer,
     follow,
     read_basis,
+    read_clock,
     read_head,
     read_sealed_end,
     row_hashes,
@@ -647,6 +648,28 @@ class Ledger(LedgerReader):
             What it returned.
         """
         return await asyncio.to_thread(work)
+
+    def refusal_to_draw(self) -> Refusal | None:
+        """Say why a decision under a new key would be refused now, for the health check.
+
+        Clock, witnesses and gap are asked as a draw asks them, by the same functions; nothing is
+        locked or written.
+
+        Returns
+        -------
+        Refusal or None
+            `ClockJumped`, `GapUnconfirmed` or `LedgerUnavailable`; None if it would be drawn.
+        """
+        if self.broken is not None:
+            return LedgerUnavailable(f"nothing can be written: {self.broken}.")
+        with self.store.reader.connect() as connection:
+            try:
+                self._guard.date(read_clock(connection))
+            except ClockJumped as refusal:
+                return refusal
+            if decision_draw.has_gap(connection.execute(decision_draw.GAPS)):
+                return decision_draw.gap_unconfirmed()
+        return self._drawer.refusal()
 
     # outcomes
 

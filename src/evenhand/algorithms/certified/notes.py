@@ -33,8 +33,9 @@ def _about_evidence(state: CertifiedState) -> list[Note]:
             state.guarantee.rates, state.guarantee.groups
         ):
             text = (
-                f"only constants are deployed: group {group!r} has {have:g} "
-                f"{rate.denominator_name}, {FIRST_PEOPLE} are needed to begin."
+                f"only constants are deployed: among the {state.closed_to - state.began:,} people "
+                f"whose cohorts have closed, group {group!r} has {have:g} "
+                f"{rate.denominator_name}; {FIRST_PEOPLE} are needed to begin."
             )
             found.append(Note("waiting for people", text, group))
     if state.evidence.unresolved:
@@ -44,7 +45,8 @@ def _about_evidence(state: CertifiedState) -> list[Note]:
         )
         if state.guarantee.maturity is None:
             text += (
-                " If outcomes take time, say how long: maturity=, with at= in decide and observe."
+                " If outcomes take time, say how long: maturity=, with at= in decide and observe "
+                "(maturity_days of a service)."
             )
         found.append(Note("unresolved labels", text))
     rare = {group: people for group, people in uncovered(state).items() if group is not None}
