@@ -2,7 +2,7 @@
 is found along it.
 
     w = argmin sum_i v_i ln(1 + exp(-s_i (w.x_i + w_0)))
-               + penalty/2 Var(w.x) + 1/2 sum_j (2 + 20/k_j) (r_j w_j)^2 / n,
+               + penalty/2 Var(w.x) + 1/2 sum_j (4 + 20/k_j) (r_j w_j)^2 / n,
         s_i = -sign(c_i), v_i = |c_i| / sum|c|, n = (sum|c|)^2 / sum c^2
     t = argmin sum_i c_i 1[w.x_i >= t]
 
@@ -17,12 +17,13 @@ The second holds each column on a scale that does not shrink with its people. k_
 another value than the most common one, and r_j is their median distance from it: 1 for a column of
 0 and 1, two thirds of the standard deviation for a normal one, and hardly more for one with a few
 outliers. Times n, the loss is a sum over people, and the penalty a normal prior with the precision
-2 + 20/k_j on the log odds that r_j is worth: twice that of scikit-learn's default (1 on a column of
-0 and 1), because the cut-off is fitted, too, and lies where many people are; and 20/k_j, because a
-few people are not to be believed more than they can know. k_j labels have the information k_j/4
-about a weight, less than the prior below 14 people; one label moves the weight of its column to
-1/45. For a number that most people have in a value of their own, k_j is the number of people, and
-the penalty vanishes as 1/n (docs/decisions/0065-rare-columns.md).
+4 + 20/k_j on the log odds that r_j is worth. For a mark that very many people have this is a
+standard deviation of 1/2 (scikit-learn's default is 1; here the cut-off is fitted, too, and lies
+where many people are, so that a weight moves more of them). 20/k_j is there because a few people
+are not to be believed more than they can know: k_j labels have the information k_j/4 about a
+weight, less than the prior below 20 people, and one person's column has a weight of at most 1/24.
+For a number that most people have in a value of their own, k_j is the number of people, and the
+penalty vanishes as 1/n (docs/decisions/0065-rare-columns.md).
 
 n is Kish's effective number of people: where a few have most of the costs, they count as a few.
 
@@ -67,7 +68,7 @@ SLOPE = 3e-5
 """A fit ends where no partial derivative is larger: costs are normalised and rows whitened, so this
 is a number without units.
 """
-PRIOR = 2.0
+PRIOR = 4.0
 FEW = 20.0
 """The precision of the prior is PRIOR + FEW / people, see above."""
 MOST_STEPS = 200
@@ -335,7 +336,7 @@ def whitener(rows: FloatArray) -> FloatArray:
 
 
 def prior_precision(rows: FloatArray) -> FloatArray:
-    """(2 + 20/k_j) r_j^2 / rows for each column j: k_j people differ from its most common value, by
+    """(4 + 20/k_j) r_j^2 / rows for each column j: k_j people differ from its most common value, by
     r_j in the median.
 
     A value that more than half of the people have is the median. Where no value is, all are about
@@ -348,9 +349,11 @@ def prior_precision(rows: FloatArray) -> FloatArray:
         zeros = n - int(np.count_nonzero(column))
         common = 0.0
         if 2 * zeros <= n:
-            # the two middle values, so that a column times -1 has the same answer
+            # of the two middle values the more frequent one, else the point between them: a column
+            # times -1 has the same answer
             low, high = np.partition(column, ((n - 1) // 2, n // 2))[[(n - 1) // 2, n // 2]]
-            common = max(low, high, key=lambda value: np.count_nonzero(column == value))
+            more = np.count_nonzero(column == low) - np.count_nonzero(column == high)
+            common = (low + high) / 2 if more == 0 else low if more > 0 else high
         away = np.abs(column[column != common] - common)
         if len(away):
             found[j] = float(np.median(away)) ** 2 * (PRIOR + FEW / len(away)) / n
