@@ -368,8 +368,20 @@ def test_an_outlier_does_not_silence_its_column():
     draw = np.random.default_rng(2)
     x = np.column_stack([draw.integers(0, 2, 2000), draw.normal(size=2000)]) * 1.0
     x[0, 0] = 666.0
-    plain = linear.prior_precision(x[1:])
-    assert linear.prior_precision(x) == pytest.approx(plain, rel=1e-2)
+    plain = linear.prior_scale(x[1:])
+    assert linear.prior_scale(x) == pytest.approx(plain, rel=1e-2)
+
+
+def test_numbers_without_a_square_are_no_harm():
+    """1e200 squared is infinite; the rule is that of the column in other units."""
+    draw = np.random.default_rng(4)
+    x = draw.normal(size=(60, 2))
+    cost = draw.normal(size=60)
+    unit = np.array([1e100, 1e-100])
+    rule = Linear().bind(x * unit, None).best(cost)
+    assert rule.accepts(x * unit).tolist() == Linear().bind(x, None).best(cost).accepts(x).tolist()
+    assert linear.spread_of(x * 1e200) == ()
+    assert Linear().bind(x[:1], None).best(cost[:1]) in (ACCEPT_ALL, REJECT_ALL)
 
 
 def test_people_who_count_much_count_as_people():

@@ -288,7 +288,7 @@ class Linear(HypothesisClass):
     def bind(self, features: FloatArray, group: GroupArray | None) -> "_BoundLinear":
         rows = as_features(features, may_be_empty=False)
         with one_blas_thread():
-            back, prior = with_prior(whitener(rows), prior_precision(rows))
+            back, prior = with_prior(whitener(rows), prior_scale(rows))
             first, index = distinct_rows(rows)
             distinct = rows if len(first) == len(rows) else rows[first]
             white = whitened(distinct, back, rows.mean(axis=0))
@@ -301,8 +301,12 @@ class Linear(HypothesisClass):
 
 
 def spread_of(rows: FloatArray) -> tuple[float, ...]:
-    """The standard deviation of each column, to four digits: it is printed, and decides nothing."""
-    return tuple(float(f"{one:.4g}") for one in rows.std(axis=0))
+    """The standard deviation of each column, to four digits: it is printed, and decides nothing.
+    Nothing, if a column is too large to have one.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = rows.std(axis=0)
+    return tuple(float(f"{one:.4g}") for one in spread) if np.isfinite(spread).all() else ()
 
 
 def distinct_rows(rows: FloatArray) -> tuple[IntArray, IntArray]:
@@ -335,9 +339,9 @@ def whitener(rows: FloatArray) -> FloatArray:
     return np.asarray(axes[:, kept] / np.sqrt(variance[kept]) / scale[:, np.newaxis])
 
 
-def prior_precision(rows: FloatArray) -> FloatArray:
-    """(4 + 20/k_j) r_j^2 / rows for each column j: k_j people differ from its most common value, by
-    r_j in the median.
+def prior_scale(rows: FloatArray) -> FloatArray:
+    """The root of (4 + 20/k_j) r_j^2 / rows for each column j: k_j people differ from its most
+    common value, by r_j in the median.
 
     A value that more than half of the people have is the median. Where no value is, all are about
     equally rare, and the median will do.
@@ -356,16 +360,17 @@ def prior_precision(rows: FloatArray) -> FloatArray:
             common = (low + high) / 2 if more == 0 else low if more > 0 else high
         away = np.abs(column[column != common] - common)
         if len(away):
-            found[j] = float(np.median(away)) ** 2 * (PRIOR + FEW / len(away)) / n
+            found[j] = float(np.median(away)) * math.sqrt((PRIOR + FEW / len(away)) / n)
     return found
 
 
-def with_prior(back: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
+def with_prior(back: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(M, e): coordinates w = M g in which the covariance is diag(1 / (1 + 4 e_k)), and the prior's
     precision diag(e_k / (1 + 4 e_k)). The curvature of the loss is about a quarter of the first, so
     that the whole has the curvature 1/4 along each of them.
     """
-    amount, axes = np.linalg.eigh(back.T @ (precision[:, np.newaxis] * back))
+    scaled = scale[:, np.newaxis] * back
+    amount, axes = np.linalg.eigh(scaled.T @ scaled)
     amount = np.maximum(amount, 0.0)
     return np.asarray(back @ (axes / np.sqrt(1.0 + 4.0 * amount))), amount
 

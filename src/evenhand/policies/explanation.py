@@ -51,6 +51,8 @@ ROUNDING = 1e-12
 TIED = 1e-9
 CERTAIN = 2.0
 """Standard errors by which one share must be larger than the next for their order to be settled."""
+MOST_OBSERVED = 2000
+"""People whose values are proposed at most: ranges and names are looked up for every person."""
 LEVELS = 201
 """Values of a column, spread evenly over the people compared with, that say whether a person's own
 is low or high.
@@ -833,8 +835,13 @@ class Comparison:
         lines, right = hyperplanes(list(self.documents), self.others.shape[1])
         if self.has_borders:
             return lines, right
-        more_lines, more_right = _observed_values(self.sources, self.others)
+        more_lines, more_right = _observed_values(self.sources, self.observed)
         return np.vstack([lines, more_lines]), np.r_[right, more_right]
+
+    @cached_property
+    def observed(self) -> FloatArray:
+        """The people whose values a change may take: all, or MOST_OBSERVED of them, evenly."""
+        return self.others[:: -(-len(self.others) // MOST_OBSERVED)]
 
     @cached_property
     def levels(self) -> tuple[FloatArray, ...]:
@@ -1079,7 +1086,7 @@ def _proposal(
 ) -> ProposedChange | None:
     """The least change that may be proposed, with a probability above a number."""
     columns = [_changeable(one, words) for one in compared.sources]
-    change = least_change(acceptance, row, compared.borders, compared.others, above, columns)
+    change = least_change(acceptance, row, compared.borders, compared.observed, above, columns)
     if change is None:
         return None
     return _in_words(change, row, compared.sources)
