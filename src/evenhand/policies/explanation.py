@@ -765,15 +765,15 @@ class Comparison:
                 argument="group",
             )
         rules = self.rules_for(group if by_group else None)
-        parts = rules.parts_of(row, seed)
+        found = rules.way.shares(row, seed)
         every = []
-        for at in np.flatnonzero(np.abs(parts.values) > ROUNDING).tolist():
+        for at in np.flatnonzero(np.abs(found.values) > ROUNDING).tolist():
             source = self.sources[at]
             value = source.value(row)
             direction: Direction = "any"
             if source.kind in ("number", "date") and value is not None:
-                direction = rules.direction(at, row, parts)
-            every.append(_reason(source, value, at, direction, parts, words))
+                direction = rules.way.direction(at, row, found)
+            every.append(_reason(source, value, at, direction, found, words))
         every.sort(key=lambda one: -round(abs(one.share), 9))
         protected = tuple(one for one in every if one.column in words.protected)
         reasons = tuple(one for one in every if one.column not in words.protected)
@@ -791,11 +791,11 @@ class Comparison:
             reasons=reasons,
             change=None if change is None else replace(change, before=probability),
             protected=protected,
-            standard_error=float(np.sqrt(np.diagonal(parts.covariance)).max(initial=0.0)),
-            notes=_notes(protected, against, by_group, parts.note),
-            unit=rules.unit,
-            rejecting=parts.rejecting,
-            unsettled=_unsettled(against, parts, [one.name for one in self.sources]),
+            standard_error=float(np.sqrt(np.diagonal(found.covariance)).max(initial=0.0)),
+            notes=_notes(protected, against, by_group, found.note),
+            unit=rules.way.unit,
+            rejecting=found.rejecting,
+            unsettled=_unsettled(against, found.covariance, [one.name for one in self.sources]),
         )
 
     def rules_for(self, group: object) -> "_Rules":
@@ -858,166 +858,163 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """The shares of one person, by source column."""
+class _Shares:
+    """The shares of one person, by source column; their covariance as estimates; the weight of the
+    rules that look at the person and reject; what must be known; and of a score, what each number
+    of a row counts for.
+    """
 
     values: FloatArray
     covariance: FloatArray
     rejecting: float
-    slopes: FloatArray
-    """Of a score: what each number of a row counts for."""
     note: str = ""
+    slopes: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A rule that looks at a person, as it is for one group."""
+
+    weight: float
+    accepts: Acceptance
+    columns: tuple[int, ...]
+    document: Json
 
 
 class _Rules:
-    """The rules of a policy for the people of one group, sorted by what can be said of them."""
+    """The rules of a policy for the people of one group, and the way in which it is explained."""
 
-    def __init__(self, comparison: Comparison, group: object) -> None:
-        policy = comparison.policy
-        self.others = comparison.others
-        self.sources = comparison.sources
-        self.comparison = comparison
-        self.groups: GroupArray | None = None
+    def __init__(self, compared: Comparison, group: object) -> None:
+        groups: GroupArray | None = None
         if group is not None:
-            self.groups = np.empty(1, dtype=object)
-            self.groups[0] = group
-        pairs = [
-            (weight, _rule_of_group(rule, group), rule)
-            for rule, weight in zip(policy.hypotheses, policy.weights, strict=True)
-            if weight > 0.0
-        ]
-        used = [columns_of(rule, self.sources) for _, rule, _ in pairs]
-        documents = [_document(rule) for _, rule, _ in pairs]
-        linear = [document.get("kind") == "linear" for document in documents]
-        together = [len(columns) > 1 for columns in used]
-        self.unit: Literal["probability", "score"] = "probability"
-        if any(together) and all(
-            not columns or one for columns, one in zip(used, linear, strict=True)
-        ):
-            self.unit = "score"
-        self.looking = [
-            (weight, rule, columns)
-            for (weight, _, rule), columns in zip(pairs, used, strict=True)
-            if columns
-        ]
-        self.acceptance = self._acceptance(policy)
-        self.usual = float(self.acceptance(self.others).mean())
-        places = [one.place for one in self.sources]
-        self.places = places
-        if self.unit == "score":
-            self.mean = self.others.mean(axis=0)
-            self.slopes = np.array(
-                [
-                    document["weights"]
-                    for document, columns in zip(documents, used, strict=True)
-                    if columns
-                ],
-                dtype=np.float64,
+            groups = np.empty(1, dtype=object)
+            groups[0] = group
+
+        def asked(rows: FloatArray) -> GroupArray | None:
+            return None if groups is None else np.repeat(groups, len(rows))
+
+        def acceptance(rows: FloatArray) -> FloatArray:
+            return compared.policy.acceptance_of_checked(rows, asked(rows))
+
+        def answers(rule: Hypothesis) -> Acceptance:
+            return lambda rows: np.asarray(rule.accepts(rows, asked(rows)), dtype=np.float64)
+
+        looking = []
+        for rule, weight in zip(compared.policy.hypotheses, compared.policy.weights, strict=True):
+            own = _rule_of_group(rule, group)
+            columns = columns_of(own, compared.sources)
+            if columns and weight > 0.0:
+                looking.append(_Rule(weight, answers(rule), columns, _document(own)))
+        self.acceptance: Acceptance = acceptance
+        self.usual = float(acceptance(compared.others).mean())
+        linear = all(rule.document.get("kind") == "linear" for rule in looking)
+        additive = all(len(rule.columns) == 1 for rule in looking)
+        self.way: _ScoreWay | _ProbabilityWay
+        if linear and not additive:
+            self.way = _ScoreWay(compared, looking)
+        else:
+            self.way = _ProbabilityWay(compared, looking, acceptance)
+
+
+class _ScoreWay:
+    """Linear rules: the mean score of those that reject, see `Comparison`."""
+
+    unit: Literal["score"] = "score"
+
+    def __init__(self, compared: Comparison, rules: Sequence[_Rule]) -> None:
+        self.rules = rules
+        self.sources = compared.sources
+        self.mean = compared.others.mean(axis=0)
+        weights = np.array([rule.document["weights"] for rule in rules], dtype=np.float64)
+        spread = np.array([_spread(compared.others, one) for one in weights])
+        self.weights = weights / spread[:, None]
+
+    def shares(self, row: FloatArray, seed: int) -> _Shares:
+        """Of a person; nothing is drawn."""
+        weight = np.array([rule.weight for rule in self.rules])
+        accepts = np.array([rule.accepts(row[None, :])[0] for rule in self.rules])
+        rejecting = weight * (1.0 - accepts)
+        together = float(rejecting.sum())
+        part = rejecting if together > 0.0 else weight
+        slopes = part @ self.weights / part.sum()
+        by_number = slopes * (row - self.mean)
+        values = np.array([by_number[one.place].sum() for one in self.sources])
+        note = ""
+        if len(self.rules) > 1 and together > 0.0:
+            note = (
+                f"{np.count_nonzero(rejecting)} of the policy's {len(self.rules)} scores reject "
+                f"the person (together with probability {together:.4g}); the shares are parts of "
+                "their mean, each with its probability as weight."
             )
-            spread = np.array([_spread(self.others, slope) for slope in self.slopes])
-            self.slopes = self.slopes / spread[:, None]
-            return
+        return _Shares(values, np.zeros((len(values), len(values))), together, note, slopes)
+
+    def direction(self, at: int, row: FloatArray, shares: _Shares) -> Direction:
+        """On which side of the mean a number lies, if this is why it has its share: a column of
+        several numbers may owe it to another one of them.
+        """
+        assert shares.slopes is not None
+        place = self.sources[at].place.start
+        away = float(row[place] - self.mean[place])
+        if shares.slopes[place] * away * shares.values[at] <= 0.0:
+            return "any"
+        return "high" if away > 0 else "low"
+
+
+class _ProbabilityWay:
+    """All other rules: the probability. Its additive part, the rules on one column each, in closed
+    form; the rest over all subsets, or by walks.
+    """
+
+    unit: Literal["probability"] = "probability"
+
+    def __init__(
+        self, compared: Comparison, rules: Sequence[_Rule], acceptance: Acceptance
+    ) -> None:
+        self.compared = compared
+        self.acceptance = acceptance
         # A model takes longer than a rule, and is asked less often.
-        known = comparison.has_borders
+        known = compared.has_borders
         self.most_evaluations = MOST_EVALUATIONS if known else MOST_EVALUATIONS // 4
-        # the part of the probability that is additive, and the rest
-        self.single: dict[int, list[tuple[float, Hypothesis]]] = {}
-        self.joint: list[WeightedRule] = []
-        for weight, rule, columns in self.looking:
-            if len(columns) == 1:
-                self.single.setdefault(columns[0], []).append((weight, rule))
-            else:
-                self.joint.append(WeightedRule(weight, self._asked(rule), columns))
-        self.usual_single = {
-            at: float(self._sum(rules, self.others).mean()) for at, rules in self.single.items()
-        }
+        self.single = [rule for rule in rules if len(rule.columns) == 1]
+        self.usual_single = [float(rule.accepts(compared.others).mean()) for rule in self.single]
+        self.joint = [
+            WeightedRule(rule.weight, rule.accepts, rule.columns)
+            for rule in rules
+            if len(rule.columns) > 1
+        ]
         self.usual_joint = sum(
-            part.weight * float(part.accepts(self.others).mean()) for part in self.joint
+            part.weight * float(part.accepts(compared.others).mean()) for part in self.joint
         )
 
-    def _acceptance(self, policy: "Mixture") -> Acceptance:
-        def acceptance(rows: FloatArray) -> FloatArray:
-            asked = None if self.groups is None else np.repeat(self.groups, len(rows))
-            return policy.acceptance_of_checked(rows, asked)
-
-        return acceptance
-
-    def _asked(self, rule: Hypothesis) -> Acceptance:
-        def accepts(rows: FloatArray) -> FloatArray:
-            asked = None if self.groups is None else np.repeat(self.groups, len(rows))
-            return np.asarray(rule.accepts(rows, asked), dtype=np.float64)
-
-        return accepts
-
-    def _sum(self, rules: Sequence[tuple[float, Hypothesis]], rows: FloatArray) -> FloatArray:
-        total = np.zeros(len(rows))
-        for weight, rule in rules:
-            total += weight * self._asked(rule)(rows)
-        return total
-
-    def parts_of(self, row: FloatArray, seed: int) -> _Parts:
-        """The shares of a person."""
-        if self.unit == "score":
-            return self._parts_of_score(row)
-        values = np.zeros(len(self.sources))
+    def shares(self, row: FloatArray, seed: int) -> _Shares:
+        """Of a person; the seed is that of the walks."""
+        places = [one.place for one in self.compared.sources]
+        values = np.zeros(len(places))
+        covariance = np.zeros((len(places), len(places)))
         rejecting = 0.0
-        for at, rules in self.single.items():
-            own = float(self._sum(rules, row[None, :])[0])
-            rejecting += sum(weight for weight, _ in rules) - own
-            values[at] += own - self.usual_single[at]
-        covariance = np.zeros((len(values), len(values)))
+        for rule, usual in zip(self.single, self.usual_single, strict=True):
+            own = float(rule.accepts(row[None, :])[0])
+            values[rule.columns[0]] += rule.weight * (own - usual)
+            rejecting += rule.weight * (1.0 - own)
         if self.joint:
-            found = attribution(
-                self.joint,
-                row,
-                self.others,
-                self.most_evaluations,
-                self.places,
-                self.usual_joint,
-                seed,
-            )
+            others = self.compared.others
+            most = self.most_evaluations
+            found = attribution(self.joint, row, others, most, places, self.usual_joint, seed)
             values += found.values
             covariance += found.covariance
             rejecting += sum(part.weight for part in self.joint) - found.acceptance
-        return _Parts(values, covariance, max(rejecting, 0.0), np.zeros(len(row)))
+        return _Shares(values, covariance, rejecting)
 
-    def _parts_of_score(self, row: FloatArray) -> _Parts:
-        weight = np.array([weight for weight, _, _ in self.looking])
-        accepts = np.array([self._asked(rule)(row[None, :])[0] for _, rule, _ in self.looking])
-        part = weight * (1.0 - accepts)
-        rejecting = float(part.sum())
-        if rejecting <= 0.0:
-            part = weight
-        slopes = part @ self.slopes / part.sum()
-        by_number = slopes * (row - self.mean)
-        values = np.array([by_number[place].sum() for place in self.places])
-        note = ""
-        if len(weight) > 1 and rejecting > 0.0:
-            rejected = int((accepts == 0.0).sum())
-            note = (
-                f"{rejected} of the policy's {len(weight)} scores reject the person (together with "
-                f"probability {rejecting:.4g}); the shares are parts of their mean, each with its "
-                "probability as weight."
-            )
-        return _Parts(values, np.zeros((len(values), len(values))), rejecting, slopes, note)
-
-    def direction(self, at: int, row: FloatArray, parts: _Parts) -> Direction:
-        """Whether a number is low or high: on which side of it lie the values of other people with
-        which the score or the probability would be larger (for a share that speaks against) or
-        smaller.
+    def direction(self, at: int, row: FloatArray, shares: _Shares) -> Direction:
+        """On which side of a number lie the values of other people with which the probability would
+        be larger (for a share that speaks against) or smaller.
         """
-        place = self.sources[at].place.start
-        if self.unit == "score":
-            away = float(row[place] - self.mean[place])
-            # a column of several numbers may owe its share to another one of them
-            if parts.slopes[place] * away * parts.values[at] <= 0.0:
-                return "any"
-            return "high" if away > 0 else "low"
-        seen = self.comparison.levels[at]
+        place = self.compared.sources[at].place.start
+        seen = self.compared.levels[at]
         asked = np.tile(row, (len(seen), 1))
         asked[:, place] = seen
         gains = self.acceptance(asked) - self.acceptance(row[None, :])[0]
-        better = np.maximum(gains if parts.values[at] < 0 else -gains, 0.0)
+        better = np.maximum(gains if shares.values[at] < 0 else -gains, 0.0)
         from_above = float(better[seen > row[place]].sum())
         from_below = float(better[seen < row[place]].sum())
         if from_above == from_below:
@@ -1042,7 +1039,7 @@ def _spread(others: FloatArray, weights: FloatArray) -> float:
 
 
 def _unsettled(
-    against: Sequence[Reason], parts: _Parts, names: Sequence[str]
+    against: Sequence[Reason], covariance: FloatArray, names: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Neighbours among the reasons whose order may be an effect of the estimation."""
     found = []
@@ -1051,7 +1048,7 @@ def _unsettled(
         j = names.index(other.column)
         difference = abs(one.share) - abs(other.share)
         # both shares are negative: the variance of their difference
-        variance = parts.covariance[i, i] + parts.covariance[j, j] - 2.0 * parts.covariance[i, j]
+        variance = covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j]
         if variance > 0.0 and difference < CERTAIN * np.sqrt(variance):
             found.append((one.column, other.column))
     return tuple(found)
@@ -1062,11 +1059,11 @@ def _reason(
     value: Value,
     at: int,
     direction: Direction,
-    parts: _Parts,
+    shares: _Shares,
     words: ReasonWords,
 ) -> Reason:
-    share = float(parts.values[at])
-    error = float(np.sqrt(parts.covariance[at, at]))
+    share = float(shares.values[at])
+    error = float(np.sqrt(shares.covariance[at, at]))
     found = words.find(source.name, direction, value)
     if found is not None:
         return Reason(source.name, value, share, direction, found.text, found.code, True, error)
