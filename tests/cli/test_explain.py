@@ -3,6 +3,7 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 from tests.cli.conftest import LENDING
 
@@ -45,10 +46,10 @@ def test_the_shares_add_up_and_the_text_names_the_reference(run, policy, new, le
     for one in people:
         shares = sum(reason["share"] for reason in one["reasons"])
         assert shares == pytest.approx(one["probability"] - one["reference_probability"])
-        assert one["compared_with"] == 200
+        assert one["compared_with"] == 1200
         assert one["standard_error"] == 0
     text = " ".join(run(*asked).output.split())
-    assert "lending.csv, drawn from 1,200 with seed 0" in text
+    assert "Compared with 1,200 people (lending.csv)" in text
     assert "Probability of being accepted" in text
 
 
@@ -107,12 +108,14 @@ def test_apply_writes_the_reasons_of_those_who_are_not_accepted(run, policy, new
     asked = ("apply", policy, new, "--reasons", "--words", words, "--out", out)
     answer = run(*asked, "--most-reasons", "1")
     assert answer.exit_code == 0, answer.output
-    assert "probability, decision and reasons are new" in " ".join(answer.output.split())
+    told = "probability, decision, reasons and reasons_error are new"
+    assert told in " ".join(answer.output.split())
     with out.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 300
     assert all((row["reasons"] == "") == (row["decision"] == "1") for row in rows)
     assert any("R01 The credit score is low." in row["reasons"] for row in rows)
+    assert {row["reasons_error"] for row in rows} == {"", "exact"}
     plain = run("apply", policy, new, "--out", out)
     assert plain.exit_code == 0
     with out.open(newline="") as file:
@@ -154,3 +157,57 @@ def test_one_person_needs_others_to_be_compared_with(run, policy, new, write):
     refused = run("apply", policy, new, "--words", new)
     assert refused.exit_code == 2
     assert "belong to --reasons" in refused.output
+
+
+def test_the_score_of_a_linear_policy_is_explained_and_says_so(run, lending, new, tmp_path):
+    """Against all 1,200 people, whatever the seed."""
+    path = tmp_path / "linear.json"
+    solved = run("solve", lending, *LENDING, "--limit", "0.9", "--class", "linear", "--out", path)
+    assert solved.exit_code == 0, solved.output
+    told = [
+        run("explain", path, new, "--reference", lending, "--json", "--seed", seed).stdout
+        for seed in ("0", "1")
+    ]
+    assert told[0] == told[1]
+    people = json.loads(told[0])["people"]
+    assert {one["unit"] for one in people} == {"score"}
+    assert all(one["standard_error"] == 0.0 for one in people)
+    text = " ".join(run("explain", path, new, "--reference", lending, "--row", "1").output.split())
+    assert "in standard deviations of the score among these people" in text
+
+
+@pytest.mark.thorough
+def test_the_reasons_of_a_model_come_with_progress_and_their_error(run, tmp_path, write):
+    """A tree on so many columns that not all subsets are asked about; the seed has effect; and a
+    column that the law may protect comes with a warning.
+    """
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(3000, 9)).round(3)
+    names = [*(f"x{j}" for j in range(8)), "Familienstand"]
+    good = x.sum(axis=1) + x[:, 8] + draw.normal(size=3000) > 0
+    rows = [
+        f"{','.join(map(str, row))},{'fm'[i % 2]},{'yes' if good[i] else 'no'}"
+        for i, row in enumerate(x)
+    ]
+    head = f"{','.join(names)},sex,repaid"
+    table = write("\n".join([head, *rows]) + "\n", "people.csv")
+    few = write("\n".join([head, *rows[:5]]) + "\n", "few.csv")
+    path = tmp_path / "tree.json"
+    solved = run(
+        *("solve", table, "--label", "repaid", "--good", "yes", "--group", "sex"),
+        *("--limit", "0.9", "--class", "tree", "--out", path),
+    )
+    assert solved.exit_code == 0, solved.output
+    out = tmp_path / "d.csv"
+    answer = run("apply", path, few, "--reasons", "--reference", table, "--out", out)
+    assert answer.exit_code == 0, answer.output
+    assert "reasons ..." in answer.stderr
+    warned = " ".join(answer.stdout.split())
+    assert "name 'Familienstand', which is marital status" in warned
+    with out.open(newline="") as file:
+        said = [row["reasons_error"] for row in csv.DictReader(file) if row["reasons"]]
+    assert any("standard error" in one for one in said)
+    asked = ("explain", path, few, "--reference", table, "--row", "1", "--json", "--seed")
+    one, other = (json.loads(run(*asked, seed).stdout)["people"] for seed in ("0", "1"))
+    assert [each["probability"] for each in one] == [each["probability"] for each in other]
+    assert one != other

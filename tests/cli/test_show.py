@@ -126,7 +126,8 @@ def test_values_of_a_text_column_that_reveal_the_group_together_are_warned_about
     columns = {"income": draw.normal(size=600).round(3), "firstname": name}
     label = np.where(draw.random(600) < 0.5, "yes", "no")
     task = table_problem(write_people(tmp_path / "p.csv", columns, group, label), RACE)
-    assert [(one.kind, one.name) for one in task.warnings] == [("reveals the group", "firstname")]
+    found = [(one.kind, one.name) for one in task.warnings if one.kind != "rare values"]
+    assert found == [("reveals the group", "firstname")]
     assert task.warnings[0].share > 0.9
     column = task.table.names.index("firstname=a3")
     policy = Mixture((Threshold(column, 1.0, len(task.table.names), False),), (1.0,))

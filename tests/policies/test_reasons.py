@@ -76,6 +76,54 @@ def test_sampled_orders_agree_within_their_standard_error(seed):
     assert sampled.values.sum() == pytest.approx(exact.values.sum())
 
 
+def walked(seed, most=400):
+    """An estimate with a fresh seed, and what it estimates."""
+    rules, _, rng = policy(3)
+    person = rng.normal(size=4)
+    comparison = rng.normal(size=(60, 4))
+    exact = attribution(rules, person, comparison)
+    return attribution(rules, person, comparison, most_evaluations=most, seed=seed), exact
+
+
+def test_the_error_of_walks_is_that_against_all_people():
+    """200 estimates by 40 pairs of walks: their squared errors, in units of the variance that they
+    report, are at most 1 on average, and less by what drawing without replacement and the known sum
+    save. The mean has a standard deviation below .1 (200 independent estimates), so that correct
+    code fails with probability below .001; an error that is too small by a quarter is found.
+    """
+    ratios = []
+    for seed in range(200):
+        found, exact = walked(seed)
+        free = found.errors > 0
+        assert found.values.sum() == pytest.approx(exact.values.sum())
+        ratios += (((found.values - exact.values) / np.where(free, found.errors, 1.0)) ** 2)[
+            free
+        ].tolist()
+    assert 0.4 < np.mean(ratios) < 1.4
+
+
+def test_people_who_stand_for_all_have_an_error_that_is_not_reported():
+    """The negative control: exact shares against 15 of 60 people are not the shares."""
+    rules, _, rng = policy(3)
+    person = rng.normal(size=4)
+    comparison = rng.normal(size=(60, 4))
+    exact = attribution(rules, person, comparison).values
+    few = [
+        attribution(rules, person, comparison[np.random.default_rng(seed).permutation(60)[:15]])
+        for seed in range(20)
+    ]
+    assert all(one.standard_error == 0.0 for one in few)
+    assert np.mean([np.abs(one.values - exact).max() for one in few]) > 0.03
+
+
+def test_the_seed_of_walks_has_effect_and_exact_values_have_none():
+    one, exact = walked(0)
+    other, _ = walked(1)
+    assert np.abs(one.values - other.values).max() > 1e-6
+    np.testing.assert_array_equal(one.values, walked(0)[0].values)
+    assert exact.standard_error == 0.0
+
+
 def lines_at(*values):
     """Each column with the values to try, as lines."""
     rows = [(j, value) for j, column in enumerate(values) for value in column]

@@ -115,3 +115,27 @@ def test_a_source_that_reveals_the_outcome_by_several_values():
     group = rng.choice(["a", "b"], 600)
     (found,) = data_warnings(Table("toy", features, names, group, label, encoded=encoded))
     assert (found.kind, found.name) == ("reveals the outcome", "status")
+
+
+def test_values_that_a_few_people_have():
+    """With the count, in one warning, the rarest first; numbers and common values are none."""
+
+    def ones(count):
+        return lambda rng, group, label: np.where(np.arange(len(group)) < count, 1.0, 0.0)
+
+    (found,) = data_warnings(
+        table(
+            seven=ones(7),
+            one=ones(1),
+            ten=ones(10),
+            all_but_three=ones(597),
+            none=ones(0),
+            number=lambda rng, group, label: rng.normal(size=len(group)),
+        )
+    )
+    assert (found.kind, found.name, found.argument) == ("rare values", "one", "leave_out")
+    assert found.share == 1 / 600
+    begin = "'one' is 1 for 1 person, 'all_but_three' is 0 for 3 people, 'seven' is 1 for 7 people:"
+    assert found.text.startswith(begin)
+    (many,) = data_warnings(table(**{f"x{count}": ones(count) for count in range(1, 9)}))
+    assert "'x5' is 1 for 5 people, and 3 more columns like these" in many.text

@@ -2,9 +2,11 @@
 
     accept iff U < p(x),   p(x) = sum of the weights of the rules that accept x
 
-Each feature's share of p(x) is its exact Shapley value against people who were decided on at about
-the same time (`evenhand.policies.explanation`). For a rejected person the least change is named, in
-units of spread and within what was observed, with which the same coin would have accepted.
+Each feature's share is its Shapley value against people who were decided on at about the same time:
+of p(x), or of the scores that reject the person where the rules are linear; exact for rules on one
+feature and for linear rules (`evenhand.policies.explanation`). For a rejected person the least
+change is named, in units of spread and within what was observed, with which the same coin would
+have accepted.
 """
 
 from dataclasses import asdict, dataclass
@@ -16,7 +18,6 @@ from evenhand.hypotheses import REJECT_ALL
 from evenhand.policies import Mixture, SourceColumn
 from evenhand.policies import explain as explain_policy
 from evenhand.policies.explanation import (
-    COMPARED,
     ROUNDING,
     TIED,
     ProposedChange,
@@ -30,6 +31,8 @@ from evenhand_service.decider import Decider, verified_mixture
 from evenhand_service.ledger import Drawn, Ledger, Standing, list_decisions
 from evenhand_service.settings import Product
 
+COMPARED = 200
+"""People whom somebody is compared with: all of those who were decided on last."""
 AS_DRAWN = (
     "The certificate is about the policy as drawn, before people overrule it. "
     "An overruled decision stays in it as it was drawn; where its label is lost, "
@@ -49,11 +52,14 @@ class RulePart:
 
 @dataclass(frozen=True)
 class Reason:
-    """What a feature did to the probability, compared with other people: its Shapley value."""
+    """What a feature did to the probability or the score, compared with other people: its Shapley
+    value, with its standard error (0 where it is exact).
+    """
 
     feature: str
     value: Value
     share: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,9 @@ class Explanation:
     compared_with: int
     usual: float | None
     reasons: tuple[Reason, ...]
+    unit: str
     standard_error: float
+    notes: tuple[str, ...]
     change: LeastChange | None
     sentence: str
 
@@ -117,6 +125,7 @@ def explain(decider: Decider, key: str) -> Explanation:
     found = None
     change = None
     reasons: tuple[Reason, ...] = ()
+    against: tuple[Reason, ...] = ()
     if len(others):
         # The least change is that with which the same coin would have accepted.
         found = explain_policy(
@@ -127,7 +136,12 @@ def explain(decider: Decider, key: str) -> Explanation:
             group=known.group if by_group else None,
             above=1.0 if drawn.accept else drawn.u,
         )
-        reasons = tuple(Reason(one.column, one.value, one.share) for one in found.reasons)
+        reasons = tuple(
+            Reason(one.column, one.value, one.share, one.error) for one in found.reasons
+        )
+        # nobody is told a feature where no rule rejects, and the draw alone did
+        if found.principal_reasons():
+            against = tuple(one for one in reasons if one.share < 0)
         change = _change(found.change)
     return Explanation(
         key=drawn.key,
@@ -148,9 +162,11 @@ def explain(decider: Decider, key: str) -> Explanation:
         compared_with=0 if found is None else found.compared_with,
         usual=None if found is None else found.reference_probability,
         reasons=reasons,
+        unit="probability" if found is None else found.unit,
         standard_error=0.0 if found is None else found.standard_error,
+        notes=() if found is None else found.notes,
         change=change,
-        sentence=_sentence(drawn, reasons, change, mixture.weight_of(REJECT_ALL)),
+        sentence=_sentence(drawn, against, change, mixture.weight_of(REJECT_ALL)),
     )
 
 
@@ -189,9 +205,11 @@ def learned_from(drawn: Drawn, standing: Standing) -> str:
 
 
 def _sentence(
-    drawn: Drawn, reasons: tuple[Reason, ...], change: LeastChange | None, reject_all: float
+    drawn: Drawn, against: tuple[Reason, ...], change: LeastChange | None, reject_all: float
 ) -> str:
-    """In words. `reject_all`: the weight of rejecting all applicants."""
+    """In words. `against`: the reasons that speak against the person; `reject_all`: the weight of
+    rejecting all applicants.
+    """
     done = "Accepted" if drawn.accept else "Rejected"
     p = drawn.acceptance
     u = drawn.u
@@ -202,7 +220,6 @@ def _sentence(
         )
     more = ""
     if not drawn.accept:
-        against = [one for one in reasons if one.share < 0]
         most = [one for one in against if one.share <= against[0].share + TIED]
         names = " and ".join(one.feature for one in most)
         more += f" What spoke most against it: {names}" if most else ""

@@ -68,7 +68,10 @@ if TYPE_CHECKING:
     help="Where the decisions are written: all columns of NEW, probability, decision.",
 )
 @click.option(
-    "--seed", type=NATURAL, default=0, help="The same table and seed give the same draws."
+    "--seed",
+    type=NATURAL,
+    default=0,
+    help="The same table and seed give the same draws, and the same estimates of --reasons.",
 )
 @click.option(
     "--group",
@@ -84,7 +87,8 @@ if TYPE_CHECKING:
 @click.option(
     "--reasons",
     is_flag=True,
-    help="Add a column with what speaks most against each person who is not accepted.",
+    help="Add two columns: what speaks most against each person who is not accepted, and how exact "
+    "this is.",
 )
 @click.option(
     "--words",
@@ -131,7 +135,9 @@ def command(
     the draw with --seed.
 
     With --reasons each person who is not accepted gets the columns that speak most against them,
-    compared with the people of --reference; evenhand explain says more about one person.
+    compared with all people of --reference: exactly for thresholds, stumps and linear rules; for
+    models as estimates, whose error the column `reasons_error` says. evenhand explain says more
+    about one person, and how shares are computed.
     """
     from evenhand.evaluation import PolicyFile
 
@@ -155,24 +161,35 @@ def command(
     chance = file.policy.acceptance(ready.features, groups)
     accepted = np.random.default_rng(seed).random(len(chance)) < chance
     said = None
+    warnings: list[Note] = []
     if reasons:
-        from evenhand.cli.explain import explainer, reasons_cell
+        from evenhand.cli.explain import (
+            error_cell,
+            explainer,
+            reasons_cell,
+            sensitive_columns,
+        )
 
         asked = explainer(
-            file, ready.features, Path(data).name, words=words, reference=reference, reading=reading
+            file,
+            ready.features,
+            Path(data).name,
+            words=words,
+            reference=reference,
+            reading=reading,
+            seed=seed,
         )
         # Nobody is told a change here: 1 asks for none.
         asked = replace(asked, above=1.0)
-        said = [
-            ""
-            if yes
-            else reasons_cell(
-                asked.explain(person, None if groups is None else groups[at]), most_reasons
-            )
-            for at, (person, yes) in enumerate(zip(ready.features, accepted, strict=True))
-        ]
+        rejected = np.flatnonzero(~accepted).tolist()
+        found = asked.explained(ready.features, groups, rejected)
+        warnings = sensitive_columns(found, most_reasons)
+        said = [("", "")] * len(accepted)
+        for at, one in zip(rejected, found, strict=True):
+            said[at] = (reasons_cell(one, most_reasons), error_cell(one))
     names = write_decisions(frame, complete, chance, accepted, out, said)
-    notes = (*frame.notes, *ready.notes, *many_left_out(int((~complete).sum()), len(frame)))
+    left_out = many_left_out(int((~complete).sum()), len(frame))
+    notes = (*frame.notes, *ready.notes, *left_out, *warnings)
     figures = {
         "policy": file.source,
         "table": frame.source,
@@ -234,13 +251,13 @@ def write_decisions(
     chance: "FloatArray",
     accepted: "BoolArray",
     path: Path,
-    reasons: list[str] | None = None,
+    reasons: list[tuple[str, str]] | None = None,
 ) -> tuple[str, ...]:
-    """The table with two or three more columns, whose names are returned."""
+    """The table with two or four more columns, whose names are returned."""
     taken = set(frame.columns)
-    added = (
-        ("probability", "decision") if reasons is None else ("probability", "decision", "reasons")
-    )
+    added: tuple[str, ...] = ("probability", "decision")
+    if reasons is not None:
+        added = (*added, "reasons", "reasons_error")
     names = tuple(
         next(name for name in (base, *(f"{base}.{i}" for i in range(2, 99))) if name not in taken)
         for base in added
@@ -249,7 +266,7 @@ def write_decisions(
         zip(
             chance.tolist(),
             accepted.astype(int).tolist(),
-            *(() if reasons is None else (reasons,)),
+            *(() if reasons is None else zip(*reasons, strict=True)),
             strict=True,
         )
     )

@@ -2,7 +2,8 @@
 --reasons`.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import wrap
@@ -25,13 +26,14 @@ from evenhand.cli.options import (
     json_options,
     unseen_option,
 )
-from evenhand.cli.show import console, emit, heading, show_lines
+from evenhand.cli.show import console, emit, heading, show_lines, stages
 from evenhand.errors import InvalidInput
-from evenhand.policies import Explanation, Mixture, ReasonWords, SourceColumn
-from evenhand.policies.explanation import COMPARED
-from evenhand.randomness import stream
+from evenhand.policies import Explanation, Mixture, ReasonWords
+from evenhand.policies.explanation import Comparison
+from evenhand.policies.reason_words import joined
+from evenhand.policies.sensitive import protected_kind
 from evenhand.shown import counted
-from evenhand.tables import prepare, read_rows, source_columns
+from evenhand.tables import Note, prepare, read_rows, source_columns
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
@@ -48,24 +50,34 @@ SHOWN = 10
 class Explainer:
     """What is the same for all people of a table."""
 
-    policy: Mixture
-    columns: tuple[SourceColumn, ...]
-    reference: FloatArray
+    compared: Comparison
     reference_name: str
     words: ReasonWords
     above: float | None = None
+    seed: int = 0
 
     def explain(self, person: FloatArray, group: object = None) -> Explanation:
         """One person."""
-        return self.policy.explain(
+        return self.compared.policy.explain(
             person,
-            self.reference,
-            columns=self.columns,
+            self.compared,
             group=group,
             words=self.words,
             above=self.above,
             reference_name=self.reference_name,
+            seed=self.seed,
         )
+
+    def explained(
+        self, features: FloatArray, groups: "GroupArray | None", chosen: Sequence[int]
+    ) -> list[Explanation]:
+        """The people in these rows, with progress on stderr."""
+        found = []
+        with stages() as report:
+            for done, at in enumerate(chosen):
+                report("reasons", done, len(chosen))
+                found.append(self.explain(features[at], None if groups is None else groups[at]))
+        return found
 
 
 def explainer(
@@ -116,12 +128,8 @@ def explainer(
             hint="--reference loans.csv, people whom the policy decides about.",
             argument="reference",
         )
-    name = source
-    if len(rows) > COMPARED:
-        chosen = stream(seed, "reference of explanations").permutation(len(rows))[:COMPARED]
-        name = f"{source}, drawn from {len(rows):,} with seed {seed}"
-        rows = rows[chosen]
-    return Explainer(file.policy, columns, rows, name, said, above)
+    compared = Comparison(file.policy, rows, columns)
+    return Explainer(compared, source, said, above, seed)
 
 
 @click.command("explain")
@@ -166,7 +174,13 @@ def explainer(
     metavar="COL",
     help="Column with the group, where the policy may look at it.  [default: as in POLICY]",
 )
-@click.option("--seed", type=NATURAL, default=0, help="Seed of the sample from a large reference.")
+@click.option(
+    "--seed",
+    type=NATURAL,
+    default=0,
+    help="Seed of the estimates for models; shares of thresholds, stumps and linear rules are "
+    "exact.",
+)
 @click.option(
     "--figure", metavar="FILE", type=PICTURE_FILE, help="Draw the shares of the first person."
 )
@@ -191,9 +205,15 @@ def command(
 ) -> None:
     """Explain why a policy accepts people with the probability it does.
 
-    Each column's share is its exact Shapley value: by how much it moves the probability, compared
-    with the people of --reference. Then comes the least change, within what was observed, that
-    raises the probability; the decision may still be drawn, and the text says so.
+    Each column's share is its Shapley value, compared with all people of --reference. For
+    thresholds and stumps it is exact, and says by how much the column moves the probability. For
+    linear rules it is exact, too, and says by how much the column moves the score of the rules
+    that reject the person, in standard deviations. For models it is exact where all subsets of
+    columns can be asked about, else an estimate with its standard error beside it.
+
+    Then comes the least change, within what was observed, that raises the probability; the
+    decision may still be drawn, and the text says so. A reason that names age, sex, marital status
+    and the like comes with a warning.
 
     \b
     Example
@@ -235,7 +255,7 @@ def command(
         above=above,
         seed=seed,
     )
-    found = list(_explained(asked, ready.features, groups, chosen))
+    found = asked.explained(ready.features, groups, chosen)
     if figure is not None:
         from evenhand.report import save_figure
 
@@ -279,14 +299,33 @@ def _chosen(rows: tuple[int, ...], people: int, source: str) -> list[int]:
     return [row - 1 for row in dict.fromkeys(rows)]
 
 
-def _explained(
-    asked: Explainer, features: FloatArray, groups: "GroupArray | None", chosen: list[int]
-) -> Iterator[Explanation]:
-    for at in chosen:
-        yield asked.explain(features[at], None if groups is None else groups[at])
-
-
 def reasons_cell(found: Explanation, most: int) -> str:
     """The principal reasons of a person who was not accepted, for a cell of a table."""
     said = [f"{one.code} {one.text}".strip() for one in found.principal_reasons(most)]
     return "; ".join(said) or "no column speaks against the person: the draw decided"
+
+
+def error_cell(found: Explanation) -> str:
+    """How exact the reasons of a person are, for a cell of a table."""
+    if not found.standard_error:
+        return "exact"
+    error = f"shares are estimates, standard error {found.standard_error:.4f}"
+    pairs = joined(f"{one} before {other}" for one, other in found.unsettled)
+    return f"{error}; order not settled: {pairs}" if pairs else error
+
+
+def sensitive_columns(found: Iterable[Explanation], most: int) -> list[Note]:
+    """A warning for each column that is among people's reasons and names what the law protects."""
+    people: Counter[str] = Counter()
+    for one in found:
+        people.update(reason.column for reason in one.principal_reasons(most))
+    notes = []
+    for name, count in people.items():
+        kind = protected_kind(name)
+        if kind is not None:
+            text = (
+                f"the reasons of {counted(count)} name {name!r}, which is {kind}. Deciding by it "
+                "may be unlawful; have this checked before a reason is given"
+            )
+            notes.append(Note("sensitive reason", text, name))
+    return notes

@@ -20,7 +20,7 @@ from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partit
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, UnsuitableEstimator
 from evenhand.hypotheses.common import comparison, require_columns
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
-from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
+from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores, spread_of
 from evenhand.hypotheses.models import StoredModel, load_model, store_model
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.schema import Schema
@@ -418,7 +418,10 @@ class _BoundEstimator:
         if isinstance(model, Constant):
             return model
         plain = _PLAIN_FORMS.get(_model_name(model)) if self._plain else None
-        return plain(model) if plain else Fitted(model, self.rows.shape[1], self.schema)
+        if plain is None:
+            return Fitted(model, self.rows.shape[1], self.schema)
+        rule = plain(model)
+        return replace(rule, spread=self.spread) if isinstance(rule, LinearRule) else rule
 
     def partition(self, acceptance_cost: FloatArray) -> Partition | None:
         """The leaves of a tree, the cut-offs of a logistic score; None for other models, and where
@@ -518,6 +521,11 @@ class _BoundEstimator:
         return self.schema.frame(self.rows)
 
     @cached_property
+    def spread(self) -> tuple[float, ...]:
+        """Of each column, to describe a linear rule by what its columns contribute."""
+        return spread_of(self.rows)
+
+    @cached_property
     def single(self) -> NDArray[np.float32]:
         """The rows in single precision, as trees compare them."""
         with np.errstate(over="ignore"):
@@ -613,7 +621,8 @@ def _cut_offs_of(fitted: Any, bound: _BoundEstimator) -> Partition:
     """The cut-offs along the direction of a fitted LogisticRegression."""
     rule = linear_of(fitted)
     cuts = Cuts.on(row_scores(bound.rows, rule.weights))
-    return partition_of(rule.weights, cuts, int(np.searchsorted(cuts.values, rule.threshold)))
+    border = int(np.searchsorted(cuts.values, rule.threshold))
+    return partition_of(rule.weights, cuts, border, spread=bound.spread)
 
 
 def _model_name(model: object) -> str:

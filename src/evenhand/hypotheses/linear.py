@@ -1,15 +1,36 @@
 """Linear rules: a weighted logistic surrogate finds the direction, then the exact cheapest cut-off
 is found along it.
 
-    g = argmin sum_i v_i ln(1 + exp(-s_i (g.z_i + g_0))) + penalty/2 |g|^2,
-        s_i = -sign(c_i), v_i = |c_i| / sum|c|
-    t = argmin sum_i c_i 1[w.x_i >= t],   w = M g,
-        z = M^T (x - mean) whitened: mean 0, covariance 1
+    w = argmin sum_i v_i ln(1 + exp(-s_i (w.x_i + w_0)))
+               + penalty/2 Var(w.x) + 1/2 sum_j (4 + 20/k_j) (r_j w_j)^2 / n,
+        s_i = -sign(c_i), v_i = |c_i| / sum|c|, n = (sum|c|)^2 / sum c^2
+    t = argmin sum_i c_i 1[w.x_i >= t]
 
-On whitened rows |g|^2 is the variance of the score, so units and correlations of columns do not
-matter, and a dozen steps of L-BFGS suffice. The fit starts from zero at every call: an answer does
-not depend on what was asked before. Weights are kept to nine digits: rounding noise (another order
-of rows, costs times 1e12) is then not seen by the rule.
+Neither penalty knows units: a column in cents instead of euros has a weight of a hundredth, and the
+rule is the same. The first is small, and keeps the score finite where people can be separated. By
+itself it would leave a rare column free: the variance that a 0/1 column adds to the score is
+w_j^2 k_j / n if it is 1 for k_j of n people, and so is what it gains, so that its weight would not
+depend on k_j, and one person could give it the weight of a column that decides (a field that one
+person left blank, and repaid).
+
+The second holds each column on a scale that does not shrink with its people. k_j people have
+another value than the most common one, and r_j is their median distance from it: 1 for a column of
+0 and 1, two thirds of the standard deviation for a normal one, and hardly more for one with a few
+outliers. Times n, the loss is a sum over people, and the penalty a normal prior with the precision
+4 + 20/k_j on the log odds that r_j is worth. For a mark that very many people have this is a
+standard deviation of 1/2 (scikit-learn's default is 1; here the cut-off is fitted, too, and lies
+where many people are, so that a weight moves more of them). 20/k_j is there because a few people
+are not to be believed more than they can know: k_j labels have the information k_j/4 about a
+weight, less than the prior below 20 people, and one person's column has a weight of at most 1/24.
+For a number that most people have in a value of their own, k_j is the number of people, and the
+penalty vanishes as 1/n (docs/decisions/0065-rare-columns.md).
+
+n is Kish's effective number of people: where a few have most of the costs, they count as a few.
+
+The fit is done in coordinates g, w = M g, in which both the covariance and the second penalty are
+diagonal and the curvature is about 1/4: a dozen steps of L-BFGS suffice. It starts from zero at
+every call: an answer does not depend on what was asked before. Weights are kept to nine digits:
+rounding noise (another order of rows, costs times 1e12) is then not seen by the rule.
 
 Equal rows are fitted as one row with two weights, one for each sign of its costs: the sum is the
 same with fewer terms.
@@ -18,7 +39,7 @@ same with fewer terms.
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +55,9 @@ from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_featu
 
 WORTH_A_CALL = 20_000
 """Products that compiled code is called for, where it has been loaded."""
+FEWEST_TERMS = 5
+MOST_HIDDEN = 0.05
+"""A description shows terms until those that it only names contribute less than this part."""
 TILE = 2048
 """People scored at a time in NumPy: few enough for scores to stay in the cache."""
 BLOCK = 50_000
@@ -44,6 +68,9 @@ SLOPE = 3e-5
 """A fit ends where no partial derivative is larger: costs are normalised and rows whitened, so this
 is a number without units.
 """
+PRIOR = 4.0
+FEW = 20.0
+"""The precision of the prior is PRIOR + FEW / people, see above."""
 MOST_STEPS = 200
 PAIRS = 10
 MOST_CELLS = 10_000
@@ -133,6 +160,10 @@ class LinearRule(Hypothesis, Brief):
         One weight per column.
     threshold : float
         Accept iff w.x >= threshold.
+    spread : tuple of float
+        The standard deviation of each column among the people that the rule was found on, where it
+        is known. It decides nothing: with it, the rule is described by what each column
+        contributes to the score, the largest first.
 
     Examples
     --------
@@ -146,6 +177,7 @@ class LinearRule(Hypothesis, Brief):
 
     weights: tuple[float, ...]
     threshold: float
+    spread: tuple[float, ...] = field(default=(), compare=False)
 
     @property
     def columns_used(self) -> tuple[int, ...]:
@@ -177,20 +209,33 @@ class LinearRule(Hypothesis, Brief):
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         used = [j for j, weight in enumerate(self.weights) if weight]
-        order = sorted(used, key=lambda j: -abs(self.weights[j]))
+        # What a column contributes is its weight times its spread: a weight by itself has a unit.
+        size = {j: abs(self.weights[j]) * (self.spread[j] if self.spread else 1.0) for j in used}
+        order = sorted(used, key=lambda j: -size[j])
+        total = math.fsum(size.values())
+        shown = 0
+        left = total
+        while shown < len(order) and (shown < FEWEST_TERMS or left > MOST_HIDDEN * total):
+            left -= size[order[shown]]
+            shown += 1
         terms = []
-        for j in order[:5]:
+        for j in order[:shown]:
             weight = self.weights[j]
             terms.append(f"{'-' if weight < 0 else '+'} {abs(weight):.4g} {column_name(j, names)}")
         text = " ".join(terms).removeprefix("+ ") or "0"
-        # A small weight may belong to a column of large numbers: who is not shown is named.
-        others = [column_name(j, names) for j in order[5:]]
-        shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-        more = f" + smaller weights of {shown}" if others else ""
+        others = [column_name(j, names) for j in order[shown:]]
+        more = ""
+        if others:
+            share = max(left, 0.0) / total
+            named = ", ".join(others[:5])
+            rest = f" and {len(others) - 5} more" if len(others) > 5 else ""
+            more = f" + smaller contributions ({share:.1%} together) of {named}{rest}"
         return f"accept if {text}{more} >= {self.threshold:.6g}"
 
     def to_json(self) -> Json:
-        return {"kind": "linear", "weights": list(self.weights), "threshold": self.threshold}
+        known = {"spread": list(self.spread)} if self.spread else {}
+        weights = list(self.weights)
+        return {"kind": "linear", "weights": weights, "threshold": self.threshold, **known}
 
 
 def row_scores(features: FloatArray, weights: Sequence[float]) -> FloatArray:
@@ -207,7 +252,8 @@ class Linear(HypothesisClass):
     Parameters
     ----------
     penalty : float
-        The weight of |g|^2 in the surrogate, on whitened rows and normalised costs.
+        The weight of the score's variance in the surrogate, on normalised costs. Columns that say
+        something about a few people only are penalised besides, on a scale of their own.
 
     Notes
     -----
@@ -242,15 +288,25 @@ class Linear(HypothesisClass):
     def bind(self, features: FloatArray, group: GroupArray | None) -> "_BoundLinear":
         rows = as_features(features, may_be_empty=False)
         with one_blas_thread():
-            back = whitener(rows)
+            back, prior = with_prior(whitener(rows), prior_scale(rows))
             first, index = distinct_rows(rows)
             distinct = rows if len(first) == len(rows) else rows[first]
             white = whitened(distinct, back, rows.mean(axis=0))
+            spread = spread_of(rows)
         entries = None
         if np.count_nonzero(distinct) < SPARSE * distinct.size:
             row, column = np.nonzero(distinct)
             entries = (row, column, distinct[row, column])
-        return _BoundLinear(distinct, index, entries, white, back, self.penalty)
+        return _BoundLinear(distinct, index, entries, white, back, prior, self.penalty, spread)
+
+
+def spread_of(rows: FloatArray) -> tuple[float, ...]:
+    """The standard deviation of each column, to four digits: it is printed, and decides nothing.
+    Nothing, if a column is too large to have one.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = rows.std(axis=0)
+    return tuple(float(f"{one:.4g}") for one in spread) if np.isfinite(spread).all() else ()
 
 
 def distinct_rows(rows: FloatArray) -> tuple[IntArray, IntArray]:
@@ -283,6 +339,42 @@ def whitener(rows: FloatArray) -> FloatArray:
     return np.asarray(axes[:, kept] / np.sqrt(variance[kept]) / scale[:, np.newaxis])
 
 
+def prior_scale(rows: FloatArray) -> FloatArray:
+    """The root of (4 + 20/k_j) r_j^2 / rows for each column j: k_j people differ from its most
+    common value, by r_j in the median.
+
+    A value that more than half of the people have is the median. Where no value is, all are about
+    equally rare, and the median will do.
+    """
+    found = np.zeros(rows.shape[1])
+    n = len(rows)
+    for j in range(rows.shape[1]):
+        column = np.ascontiguousarray(rows[:, j])
+        zeros = n - int(np.count_nonzero(column))
+        common = 0.0
+        if 2 * zeros <= n:
+            # of the two middle values the more frequent one, else the point between them: a column
+            # times -1 has the same answer
+            low, high = np.partition(column, ((n - 1) // 2, n // 2))[[(n - 1) // 2, n // 2]]
+            more = np.count_nonzero(column == low) - np.count_nonzero(column == high)
+            common = (low + high) / 2 if more == 0 else low if more > 0 else high
+        away = np.abs(column[column != common] - common)
+        if len(away):
+            found[j] = float(np.median(away)) * math.sqrt((PRIOR + FEW / len(away)) / n)
+    return found
+
+
+def with_prior(back: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(M, e): coordinates w = M g in which the covariance is diag(1 / (1 + 4 e_k)), and the prior's
+    precision diag(e_k / (1 + 4 e_k)). The curvature of the loss is about a quarter of the first, so
+    that the whole has the curvature 1/4 along each of them.
+    """
+    scaled = scale[:, np.newaxis] * back
+    amount, axes = np.linalg.eigh(scaled.T @ scaled)
+    amount = np.maximum(amount, 0.0)
+    return np.asarray(back @ (axes / np.sqrt(1.0 + 4.0 * amount))), amount
+
+
 def whitened(rows: FloatArray, back: FloatArray, mean: FloatArray) -> FloatArray:
     """(rows - mean) M, column by column in memory; block by block, so that nothing of the table's
     size is needed besides.
@@ -296,14 +388,18 @@ def whitened(rows: FloatArray, back: FloatArray, mean: FloatArray) -> FloatArray
 @dataclass(frozen=True, eq=False)
 class _BoundLinear:
     """Distinct rows, which of them each row is, their entries that are not zero (where these are
-    few), the distinct rows whitened, and the way back from weights on these to weights on those."""
+    few), the distinct rows in the coordinates of the fit, the way back from weights on these to
+    weights on those, the prior's precision along these coordinates, and the spread of the columns.
+    """
 
     rows: FloatArray
     index: IntArray
     entries: tuple[IntArray, IntArray, FloatArray] | None
     white: FloatArray
     back: FloatArray
+    prior: FloatArray
     penalty: float
+    spread: tuple[float, ...]
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
         """Surrogate direction, exact cut-off; ties go to accept-all, reject-all, then the lowest
@@ -311,13 +407,13 @@ class _BoundLinear:
         """
         cost, weights, cuts = self._searched(acceptance_cost)
         cheapest = cuts.cheapest(self._totals(cost))
-        return cuts.rule(cheapest, lambda threshold: LinearRule(weights, threshold))
+        return cuts.rule(cheapest, lambda threshold: LinearRule(weights, threshold, self.spread))
 
     def partition(self, acceptance_cost: FloatArray) -> Partition:
         """The cut-offs along the surrogate direction."""
         cost, weights, cuts = self._searched(acceptance_cost)
         cheapest = cuts.cheapest(self._totals(cost)) if len(cuts.values) > MOST_CELLS else 0
-        return partition_of(weights, cuts, max(cheapest - 1, 0), self.index)
+        return partition_of(weights, cuts, max(cheapest - 1, 0), self.index, self.spread)
 
     def _searched(self, acceptance_cost: FloatArray) -> tuple[FloatArray, tuple[float, ...], Cuts]:
         """The costs, the direction, and its cuts of the distinct rows; where all costs have one
@@ -332,10 +428,13 @@ class _BoundLinear:
         """The weights that the surrogate finds."""
         size = np.abs(cost) / np.abs(cost).max()
         size /= size.sum()
+        # rows / n of Kish: 1 if all costs are equally large
+        concentration = len(size) * float(size @ size)
+        penalty = (self.penalty + concentration * self.prior) / (1.0 + 4.0 * self.prior)
         wanted = self._totals(np.where(cost < 0, size, 0.0))
         unwanted = self._totals(np.where(cost > 0, size, 0.0))
         with one_blas_thread():
-            weights = self.back @ fit_logistic(self.white, wanted, unwanted, self.penalty)
+            weights = self.back @ fit_logistic(self.white, wanted, unwanted, penalty)
         return tuple(float(f"{weight:.9g}") for weight in weights)
 
     def scores(self, weights: tuple[float, ...]) -> FloatArray:
@@ -355,7 +454,11 @@ class _BoundLinear:
 
 
 def partition_of(
-    weights: tuple[float, ...], cuts: Cuts, border: int, index: IntArray | None = None
+    weights: tuple[float, ...],
+    cuts: Cuts,
+    border: int,
+    index: IntArray | None = None,
+    spread: tuple[float, ...] = (),
 ) -> Partition:
     """The cells of a score: its distinct values, or of more than MOST_CELLS so many runs of them,
     one of which begins at `border`.
@@ -364,14 +467,14 @@ def partition_of(
     """
     borders = np.arange(len(cuts.values))
     if len(borders) > MOST_CELLS:
-        spread = np.linspace(0, len(borders) - 1, MOST_CELLS).astype(np.int64)
-        borders = np.union1d(spread, [min(border, len(borders) - 1)])
+        evenly = np.linspace(0, len(borders) - 1, MOST_CELLS).astype(np.int64)
+        borders = np.union1d(evenly, [min(border, len(borders) - 1)])
     thresholds = cuts.values[borders]
 
     def rule(accept: BoolArray) -> Hypothesis:
         first = len(accept) - int(np.count_nonzero(accept))
         constant = ACCEPT_ALL if first == 0 else REJECT_ALL if first == len(accept) else None
-        return constant or LinearRule(weights, float(thresholds[first]))
+        return constant or LinearRule(weights, float(thresholds[first]), spread)
 
     run = np.zeros(len(cuts.values), np.int64)
     run[borders[1:]] = 1
@@ -380,10 +483,10 @@ def partition_of(
 
 
 def fit_logistic(
-    white: FloatArray, wanted: FloatArray, unwanted: FloatArray, penalty: float
+    white: FloatArray, wanted: FloatArray, unwanted: FloatArray, penalty: FloatArray
 ) -> FloatArray:
-    """argmin_g min_{g_0} sum_i wanted_i ln(1 + exp(-m_i)) + unwanted_i ln(1 + exp(m_i)) + penalty/2
-    |g|^2, m = g.z + g_0, from zero.
+    """argmin_g min_{g_0} sum_i wanted_i ln(1 + exp(-m_i)) + unwanted_i ln(1 + exp(m_i))
+    + 1/2 sum_k penalty_k g_k^2, m = g.z + g_0, from zero.
     """
     both = wanted + unwanted
 
@@ -395,7 +498,7 @@ def fit_logistic(
         loss = (
             both @ (np.log1p(small) - np.minimum(margin, 0.0))
             + unwanted @ margin
-            + 0.5 * penalty * (g[1:] @ g[1:])
+            + 0.5 * (penalty @ np.square(g[1:]))
         )
         pull = both * np.where(margin > 0, 1.0, small) / (1.0 + small) - wanted
         slope = np.empty_like(g)

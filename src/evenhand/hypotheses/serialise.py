@@ -194,7 +194,9 @@ HYPOTHESES: Registry[Callable[[Json], Hypothesis]] = Registry(
                 (part["group"], hypothesis_from_json(part["hypothesis"])) for part in data["parts"]
             )
         ),
-        "linear": lambda data: LinearRule(tuple(data["weights"]), data["threshold"]),
+        "linear": lambda data: LinearRule(
+            tuple(data["weights"]), data["threshold"], tuple(data.get("spread", ()))
+        ),
         "tree": lambda data: Tree(
             **{part: tuple(data[part]) for part in _TREE_PARTS}, columns=data["columns"]
         ),

@@ -1,18 +1,25 @@
 """Why a policy accepts a person with this probability, and the least change that raises it.
 
-One function for the library, the command line and the service. The shares are exact Shapley values
-of the acceptance probability over *source* columns, against people who are named (`reasons`): a
-category that takes several 0/1 columns is one column. Decisions of a mixture are drawn, so a change
-comes with the probability before and after, and promises no acceptance.
+One function for the library, the command line and the service. The shares are Shapley values over
+*source* columns, against all people of a named reference (`reasons`): a category that takes several
+0/1 columns is one column. What is shared out depends on the rules (`Comparison`):
+
+- each looks at one column (thresholds, stumps): the probability, exactly and in closed form;
+- they are linear: the score of those that reject the person, exactly and in closed form;
+- all others: the probability, over all subsets of columns, or as an estimate with its error.
+
+Decisions of a mixture are drawn, so a change comes with the probability before and after, and
+promises no acceptance.
 
 The group is no column. Where a policy may look at it, it stays as it is for the person and for
 those they are compared with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import partial
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,13 +30,14 @@ from evenhand.people import as_group
 from evenhand.policies.reason_words import Direction, ReasonWords, joined
 from evenhand.policies.reasons import (
     MOST_EVALUATIONS,
-    Attribution,
+    Acceptance,
     Change,
     Changeable,
     WeightedRule,
     attribution,
     least_change,
 )
+from evenhand.policies.sensitive import protected_kind
 from evenhand.schema import MISSING, Column, Schema
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, counted, plain
 from evenhand.words import FloatArray, GroupArray, as_features
@@ -39,13 +47,17 @@ if TYPE_CHECKING:
 
     from evenhand.policies.mixture import Mixture
 
-COMPARED = 200
-"""People whom somebody is compared with at most."""
-FEWEST_COMPARED = 32
-"""So many at least, also where that makes the shares of a model on many columns inexact."""
 ROUNDING = 1e-12
 """A smaller share is none."""
 TIED = 1e-9
+CERTAIN = 2.0
+"""Standard errors by which one share must be larger than the next for their order to be settled."""
+MOST_OBSERVED = 2000
+"""People whose values are proposed at most: ranges and names are looked up for every person."""
+LEVELS = 201
+"""Values of a column, spread evenly over the people compared with, that say whether a person's own
+is low or high.
+"""
 WITH_BORDERS = ("constant", "group", "threshold", "per-group", "tree", "linear")
 """Kinds of rules whose every change of answer is known, see `hyperplanes`."""
 
@@ -175,7 +187,8 @@ class Reason:
     value : float, bool, str or None
         The person's value.
     share : float
-        Its Shapley value: by how much it raises (or lowers) the probability.
+        Its Shapley value: by how much it raises (or lowers) the probability or the score, see
+        `Explanation.unit`.
     direction : {"low", "high", "any"}
         Of a number: whether the value is low or high beside those that would change the
         probability.
@@ -185,6 +198,8 @@ class Reason:
         The institution's code.
     worded : bool
         Whether the institution has words for it.
+    error : float
+        The standard error of the share; 0 where it is exact.
     """
 
     column: str
@@ -194,6 +209,7 @@ class Reason:
     text: str = ""
     code: str = ""
     worded: bool = False
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -232,7 +248,8 @@ class Explanation(Shown, Brief):
     probability : float
         Of being accepted.
     reference_probability : float
-        The mean of the people compared with; the shares of all columns add up to the difference.
+        The mean of the people compared with. Where the unit is "probability", the shares of all
+        columns add up to the difference.
     reference : str
         Who they are.
     compared_with : int
@@ -245,9 +262,18 @@ class Explanation(Shown, Brief):
     protected : tuple of Reason
         Shares of protected columns: no reasons that may be given, but something to mend.
     standard_error : float
-        0 where the shares are exact.
+        The largest of a share; 0 where all are exact.
     notes : tuple of str
         What must be known.
+    unit : {"probability", "score"}
+        What the shares are parts of. Of linear rules: how far the person's score is from the mean
+        of the people compared with, in standard deviations of the score among them.
+    rejecting : float
+        The weight of the rules that look at the person and reject. Where it is 0, the draw alone
+        can reject, and no column is a reason for that.
+    unsettled : tuple of (str, str)
+        Columns that speak against the person, and the next one of them, where their order may be
+        an effect of the estimation.
 
     Examples
     --------
@@ -273,10 +299,13 @@ class Explanation(Shown, Brief):
     protected: tuple[Reason, ...] = ()
     standard_error: float = 0.0
     notes: tuple[str, ...] = ()
+    unit: Literal["probability", "score"] = "probability"
+    rejecting: float = 1.0
+    unsettled: tuple[tuple[str, str], ...] = ()
 
     @property
     def against(self) -> tuple[Reason, ...]:
-        """The reasons that lower the probability, the strongest first."""
+        """The reasons that lower the probability or the score, the strongest first."""
         return tuple(one for one in self.reasons if one.share < 0)
 
     @property
@@ -295,9 +324,9 @@ class Explanation(Shown, Brief):
         Returns
         -------
         tuple of Reason
-            The strongest first.
+            The strongest first; none where no rule rejects the person, so that the draw decided.
         """
-        return self.against[:most]
+        return self.against[:most] if self.rejecting > ROUNDING else ()
 
     def describe(self) -> str:
         """The explanation in words.
@@ -313,19 +342,37 @@ class Explanation(Shown, Brief):
             f"Compared with {counted(self.compared_with)} ({self.reference}), whose mean "
             f"probability is {self.reference_probability:.4g}.",
         ]
+        if self.unit == "score":
+            lines.append(
+                "Shares are parts of the score, in standard deviations of the score among these "
+                f"people; they add up to {self._total:+.4f}."
+            )
         for title, sign in (("Against acceptance", -1), ("For acceptance", 1)):
             mine = [one for one in self.reasons if one.share * sign > 0]
             lines += [f"{title}:"] if mine else []
             for one in mine:
                 code = f" [{one.code}]" if one.code else ""
-                lines.append(f"  {one.share:+.4f}  {one.text}{code}")
+                error = f" (\u00b1 {one.error:.4f})" if one.error else ""
+                lines.append(f"  {one.share:+.4f}{error}  {one.text}{code}")
         if not self.reasons:
             lines.append("No column has a share in the difference.")
         if self.standard_error:
             lines.append(
-                f"Shares are estimates with a standard error of {self.standard_error:.4f}."
+                f"Shares are estimates; \u00b1 is the standard error, {self.standard_error:.4f} at "
+                f"most.{self._unsettled_sentence}"
             )
         return "\n".join([*lines, self.change_sentence, *self.notes])
+
+    @property
+    def _total(self) -> float:
+        return sum(one.share for one in (*self.reasons, *self.protected))
+
+    @property
+    def _unsettled_sentence(self) -> str:
+        if not self.unsettled:
+            return ""
+        pairs = joined(f"{one} before {other}" for one, other in self.unsettled)
+        return f" The order is not settled: {pairs}."
 
     @property
     def change_sentence(self) -> str:
@@ -363,6 +410,7 @@ class Explanation(Shown, Brief):
             "column": [one.column for one in rows],
             "value": [None if one.value is None else str(one.value) for one in rows],
             "share": [one.share for one in rows],
+            "error": [one.error for one in rows],
             "direction": [one.direction for one in rows],
             "text": [one.text for one in rows],
             "code": [one.code for one in rows],
@@ -390,6 +438,12 @@ class Explanation(Shown, Brief):
         axes.set_yticks(range(len(rows)), names)
         axes.axvline(0.0, color=MUTED_INK, linewidth=1)
         axes.margins(x=0.2)
+        if self.unit == "score":
+            axes.set_xlabel(
+                f"share of the score, in its standard deviations among {self.compared_with:,} "
+                "others"
+            )
+            return
         axes.set_xlabel(
             f"share of the probability: {self.probability:.3g} here, "
             f"{self.reference_probability:.3g} among {self.compared_with:,} others"
@@ -406,6 +460,7 @@ def explain(
     words: ReasonWords | None = None,
     above: float | None = None,
     reference_name: str = "the reference",
+    seed: int = 0,
 ) -> Explanation:
     """Explain a person's probability of being accepted.
 
@@ -415,9 +470,8 @@ def explain(
         The policy.
     person : array_like of shape (columns,), mapping or frame of one row
         The person; a mapping or a frame for a policy that knows its columns by name.
-    reference : array_like of shape (people, columns), or frame
-        The people to compare with; where a model uses many columns, only the last of them, so that
-        shares stay exact.
+    reference : array_like of shape (people, columns), frame or Comparison
+        The people to compare with: all of them. Who explains many people makes a `Comparison` once.
     columns : sequence of str or SourceColumn, optional
         The columns: their names, or what the numbers of a row stand for.
     group : object, optional
@@ -428,6 +482,8 @@ def explain(
         The change is the least one with a probability above this; by default above the present one.
     reference_name : str
         Who the reference is, for the text.
+    seed : int
+        Of the estimate, where shares have to be estimated; exact ones do not depend on it.
 
     Returns
     -------
@@ -442,7 +498,8 @@ def explain(
     Notes
     -----
     phi_j = sum over S without j of |S|! (m - |S| - 1)! / m! (v(S + j) - v(S)), where v(S) is the
-    mean probability of the reference with the person's values in S (`evenhand.policies.reasons`).
+    mean probability (or score) of the reference with the person's values in S. For thresholds,
+    stumps and linear rules this has a closed form (`Comparison`).
 
     Examples
     --------
@@ -453,71 +510,42 @@ def explain(
     >>> [(one.column, one.share) for one in found.reasons]
     [('a', -0.5), ('b', 0.25)]
     """
-    row, others = _rows(policy, person, reference)
-    sources = _sources(policy, columns, len(row))
+    compared: Comparison = (
+        reference
+        if isinstance(reference, Comparison)
+        else Comparison.of(policy, reference, columns)
+    )
+    row = _row(policy, person, compared.others.shape[1])
     words = words or ReasonWords()
-    words.require_columns([one.name for one in sources])
-    groups = _groups(policy, group)
-    if not len(others):
-        raise InvalidInput(
-            "there is nobody in the reference to compare with.",
-            hint="bring people of the population that the policy decides about.",
-            argument="reference",
-        )
-    found, compared = shares_of(policy, row, others, sources, groups)
-
-    def acceptance(rows: FloatArray) -> FloatArray:
-        asked = None if groups is None else np.repeat(groups, len(rows))
-        return policy.acceptance_of_checked(rows, asked)
-
-    every = []
-    for source, share in zip(sources, found.values.tolist(), strict=True):
-        if abs(share) > ROUNDING:
-            every.append(_reason(source, share, row, others, acceptance, words))
-    every.sort(key=lambda one: -round(abs(one.share), 9))
-    protected = tuple(one for one in every if one.column in words.protected)
-    change = None
-    least = found.acceptance + ROUNDING if above is None else above
-    if least < 1.0:
-        change = _proposal(policy, row, others, sources, acceptance, words, least)
-    return Explanation(
-        probability=found.acceptance,
-        reference_probability=found.baseline,
-        reference=reference_name,
-        compared_with=compared,
-        reasons=tuple(one for one in every if one.column not in words.protected),
-        change=None if change is None else replace(change, before=found.acceptance),
-        protected=protected,
-        standard_error=found.standard_error,
-        notes=_notes(protected, groups),
+    words.require_columns([one.name for one in compared.sources])
+    return compared.explain(
+        row, group, words=words, above=above, reference_name=reference_name, seed=seed
     )
 
 
-def _rows(policy: "Mixture", person: Any, reference: Any) -> tuple[FloatArray, FloatArray]:
-    """The numbers of the person, and of the people compared with."""
+def _row(policy: "Mixture", person: Any, width: int) -> FloatArray:
+    """The numbers of the person."""
     if policy.schema is not None:
         one = [person] if isinstance(person, Mapping) else person
         if not isinstance(one, list) and getattr(one, "ndim", 2) == 1:
             one = np.asarray(one, dtype=np.float64)[None, :]
         row = policy.schema.encode(one)
-        others = policy.schema.encode(reference)
     else:
         given = np.asarray(person, dtype=np.float64)
         row = as_features(given[None, :] if given.ndim == 1 else given)
-        others = as_features(reference)
     if len(row) != 1:
         raise InvalidInput(
             f"{len(row)} people were given; one person is explained at a time.",
             hint="explain them one by one.",
             argument="person",
         )
-    if row.shape[1] != others.shape[1]:
+    if row.shape[1] != width:
         raise InvalidInput(
-            f"the person has {row.shape[1]} columns and the reference {others.shape[1]}.",
+            f"the person has {row.shape[1]} columns and the reference {width}.",
             hint="bring the same columns in the same order.",
             argument="reference",
         )
-    return row[0], others
+    return np.asarray(row[0])
 
 
 def _sources(
@@ -541,78 +569,48 @@ def _sources(
     return sources
 
 
-def _groups(policy: "Mixture", group: object) -> GroupArray | None:
-    """The group, where the policy looks at it."""
-    if policy.group_use != "decide":
-        return None
-    if group is None:
-        raise InvalidInput(
-            "the policy may look at the group, and the person's group is not given.",
-            hint="group=...",
-            argument="group",
-        )
-    return as_group([group], 1)
-
-
-def _notes(protected: Sequence[Reason], groups: GroupArray | None) -> tuple[str, ...]:
-    notes = []
+def _notes(
+    protected: Sequence[Reason], against: Sequence[Reason], by_group: bool, rules: str
+) -> tuple[str, ...]:
+    notes = [rules] if rules else []
     if protected:
         notes.append(
             f"The protected column {joined(one.column for one in protected)} has a share in the "
-            "probability. It is not given as a reason; the policy should not look at it."
+            "difference. It is not given as a reason; the policy should not look at it."
         )
-    if groups is not None:
+    if by_group:
         notes.append(
             "The policy may look at the group, which is held as it is: what it does is in no share."
         )
-    return tuple(notes)
+    return (*notes, *sensitive_notes(one.column for one in against))
 
 
-def shares_of(
-    policy: "Mixture",
-    row: FloatArray,
-    others: FloatArray,
-    sources: Sequence[SourceColumn],
-    groups: GroupArray | None,
-) -> tuple[Attribution, int]:
-    """What each column did to the person's probability, and how many people it is compared with:
-    fewer for a model on many columns, such that the shares stay exact.
+def sensitive_notes(columns: Iterable[str]) -> tuple[str, ...]:
+    """A warning for reasons whose columns name what the law protects.
 
     Parameters
     ----------
-    policy : Mixture
-        The policy.
-    row : array of shape (columns,)
-        The person.
-    others : array of shape (people, columns)
-        The people compared with; the last ones are taken.
-    sources : sequence of SourceColumn
-        What the numbers stand for.
-    groups : array of shape (1,), optional
-        The person's group, where the policy looks at it.
+    columns : iterable of str
+        The columns of reasons.
 
     Returns
     -------
-    tuple of Attribution and int
-        The shares, and the number of people.
+    tuple of str
+        One sentence for each column whose name says age, sex, race, marital status and the like.
+
+    Examples
+    --------
+    >>> sensitive_notes(["income", "Marital"])[0][:52]
+    "WARNING: the reason 'Marital' names marital status. "
     """
-    rules = []
-    widest = 0
-    for rule, weight in zip(policy.hypotheses, policy.weights, strict=True):
-        used = columns_of(rule, sources)
-        widest = max(widest, len(used))
-        rules.append(WeightedRule(weight, partial(_answers, rule, groups), used))
-    # A model takes longer than a rule, and is asked less often.
-    asked = MOST_EVALUATIONS if _has_borders(policy) else MOST_EVALUATIONS // 4
-    fitting = min(COMPARED, max(FEWEST_COMPARED, asked >> min(widest, 30)))
-    compared = others[-fitting:]
-    places = [one.place for one in sources]
-    return attribution(rules, row, compared, places=places), len(compared)
-
-
-def _answers(rule: Hypothesis, groups: GroupArray | None, rows: FloatArray) -> FloatArray:
-    asked = None if groups is None else np.repeat(groups, len(rows))
-    return np.asarray(rule.accepts(rows, asked), dtype=np.float64)
+    kinds = {name: protected_kind(name) for name in columns}
+    return tuple(
+        f"WARNING: the reason {name!r} names {kind}. Deciding by it may be unlawful; have this "
+        "checked before the reason is given. Protecting the column takes it out of the reasons, "
+        "not out of the policy."
+        for name, kind in kinds.items()
+        if kind is not None
+    )
 
 
 def columns_of(rule: Hypothesis, sources: Sequence[SourceColumn]) -> tuple[int, ...]:
@@ -640,70 +638,455 @@ def columns_of(rule: Hypothesis, sources: Sequence[SourceColumn]) -> tuple[int, 
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A policy and all people of a reference, with what is the same for everybody who is explained.
+
+    Parameters
+    ----------
+    policy : Mixture
+        The policy.
+    others : array of shape (people, columns)
+        The people compared with.
+    sources : tuple of SourceColumn
+        What the numbers stand for.
+
+    Notes
+    -----
+    p(x) = sum_k q_k 1[h_k(x)] with the weights q_k. If each h_k looks at one column, p is additive,
+    and phi_j = f_j(x_j) - mean f_j with f_j the sum of q_k over the rules on column j that accept.
+
+    If the rules are linear, h_k(x) = 1[s_k(x) >= t_k] with s_k(x) = w_k.x, the probability has no
+    closed form, and says little: it is 0 for all whom every rule rejects, by however much. The
+    score is explained instead. Of several rules the person was rejected by those with
+    s_k(x) < t_k; let R be these (all of them if there are none). Their mean score, each in units of
+    its standard deviation sigma_k among the people compared with,
+
+        s(x) = sum_R q_k s_k(x) / sigma_k / sum_R q_k,
+
+    is linear, and so is exactly shared out by
+
+        phi_j = sum over numbers i of column j  u_i (x_i - mean_i),
+        u     = sum_R q_k w_k / sigma_k / sum_R q_k
+
+    A rule that accepts the person gives no reason for a rejection, so that it has no part; and a
+    rule that decides more often counts more. Rules without columns (constants, groups) have no
+    score: they move the probability of all people alike.
+
+    Examples
+    --------
+    >>> from evenhand.hypotheses import LinearRule
+    >>> from evenhand.policies import Mixture
+    >>> policy = Mixture((LinearRule((2.0, -1.0), 4.0),), (1.0,))
+    >>> people = Comparison.of(policy, [[3.0, 1.0], [1.0, 1.0]], ["income", "debt"])
+    >>> found = policy.explain([1.0, 3.0], people)
+    >>> found.unit, [(one.column, one.direction, one.share) for one in found.reasons]
+    ('score', [('income', 'low', -1.0), ('debt', 'high', -1.0)])
+    """
+
+    policy: "Mixture"
+    others: FloatArray
+    sources: tuple[SourceColumn, ...]
+
+    @classmethod
+    def of(
+        cls,
+        policy: "Mixture",
+        reference: Any,
+        columns: Sequence[str] | Sequence[SourceColumn] | None = None,
+    ) -> "Comparison":
+        """The comparison with a reference.
+
+        Parameters
+        ----------
+        policy : Mixture
+            The policy.
+        reference : array_like of shape (people, columns), or frame
+            The people to compare with.
+        columns : sequence of str or SourceColumn, optional
+            As `explain` takes them.
+
+        Returns
+        -------
+        Comparison
+            For any number of people.
+
+        Raises
+        ------
+        InvalidInput
+            If nobody is in the reference, or the columns do not fit.
+        """
+        schema = policy.schema
+        others = as_features(reference) if schema is None else schema.encode(reference)
+        if not len(others):
+            raise InvalidInput(
+                "there is nobody in the reference to compare with.",
+                hint="bring people of the population that the policy decides about.",
+                argument="reference",
+            )
+        return cls(policy, others, _sources(policy, columns, others.shape[1]))
+
+    def explain(
+        self,
+        row: FloatArray,
+        group: object,
+        *,
+        words: ReasonWords,
+        above: float | None,
+        reference_name: str,
+        seed: int,
+    ) -> Explanation:
+        """One person, see `explain`.
+
+        Parameters
+        ----------
+        row : array of shape (columns,)
+            The person.
+        group : object
+            The person's group; looked at only where the policy does.
+        words : ReasonWords
+            The institution's words.
+        above : float or None
+            The change is the least one with a probability above this.
+        reference_name : str
+            Who the people are.
+        seed : int
+            Of estimates.
+
+        Returns
+        -------
+        Explanation
+            The reasons, and the change.
+        """
+        by_group = self.policy.group_use == "decide"
+        if by_group and group is None:
+            raise InvalidInput(
+                "the policy may look at the group, and the person's group is not given.",
+                hint="group=...",
+                argument="group",
+            )
+        rules = self.rules_for(group if by_group else None)
+        found = rules.way.shares(row, seed)
+        every = []
+        for at in np.flatnonzero(np.abs(found.values) > ROUNDING).tolist():
+            source = self.sources[at]
+            value = source.value(row)
+            direction: Direction = "any"
+            if source.kind in ("number", "date") and value is not None:
+                direction = rules.way.direction(at, row, found)
+            every.append(_reason(source, value, at, direction, found, words))
+        every.sort(key=lambda one: -round(abs(one.share), 9))
+        protected = tuple(one for one in every if one.column in words.protected)
+        reasons = tuple(one for one in every if one.column not in words.protected)
+        against = tuple(one for one in reasons if one.share < 0)
+        probability = float(rules.acceptance(row[None, :])[0])
+        change = None
+        least = probability + ROUNDING if above is None else above
+        if least < 1.0:
+            change = _proposal(self, row, rules.acceptance, words, least)
+        return Explanation(
+            probability=probability,
+            reference_probability=rules.usual,
+            reference=reference_name,
+            compared_with=len(self.others),
+            reasons=reasons,
+            change=None if change is None else replace(change, before=probability),
+            protected=protected,
+            standard_error=float(np.sqrt(np.diagonal(found.covariance)).max(initial=0.0)),
+            notes=_notes(protected, against, by_group, found.note),
+            unit=rules.way.unit,
+            rejecting=found.rejecting,
+            unsettled=_unsettled(against, found.covariance, [one.name for one in self.sources]),
+        )
+
+    def rules_for(self, group: object) -> "_Rules":
+        """What is the same for all people of a group.
+
+        Parameters
+        ----------
+        group : object
+            The group; None where the policy does not look at it.
+
+        Returns
+        -------
+        _Rules
+            Kept for the next person.
+        """
+        if group not in self._by_group:
+            self._by_group[group] = _Rules(self, group)
+        return self._by_group[group]
+
+    @cached_property
+    def _by_group(self) -> "dict[object, _Rules]":
+        return {}
+
+    @cached_property
+    def documents(self) -> tuple[Json, ...]:
+        """The policy's rules as JSON."""
+        return tuple(_document(rule) for rule in self.policy.hypotheses)
+
+    @cached_property
+    def has_borders(self) -> bool:
+        """Whether every change of answer of its rules is known."""
+        return all(one.get("kind") in WITH_BORDERS for one in self.documents)
+
+    @cached_property
+    def borders(self) -> tuple[FloatArray, FloatArray]:
+        """(w, c) of every w.x = c at which a rule changes its answer, or where a model is tried."""
+        lines, right = hyperplanes(list(self.documents), self.others.shape[1])
+        if self.has_borders:
+            return lines, right
+        more_lines, more_right = _observed_values(self.sources, self.observed)
+        return np.vstack([lines, more_lines]), np.r_[right, more_right]
+
+    @cached_property
+    def observed(self) -> FloatArray:
+        """The people whose values a change may take: all, or MOST_OBSERVED of them, evenly."""
+        return self.others[:: -(-len(self.others) // MOST_OBSERVED)]
+
+    @cached_property
+    def levels(self) -> tuple[FloatArray, ...]:
+        """Of each source column of numbers: values spread evenly over the people, sorted."""
+        found = []
+        for source in self.sources:
+            seen = self.others[:, source.place.start]
+            if source.missing is not None:
+                seen = seen[seen != source.missing]
+            if len(seen) > LEVELS:
+                seen = np.quantile(seen, np.linspace(0.0, 1.0, LEVELS), method="nearest")
+            found.append(np.sort(seen))
+        return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """The shares of one person, by source column; their covariance as estimates; the weight of the
+    rules that look at the person and reject; what must be known; and of a score, what each number
+    of a row counts for.
+    """
+
+    values: FloatArray
+    covariance: FloatArray
+    rejecting: float
+    note: str = ""
+    slopes: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A rule that looks at a person, as it is for one group."""
+
+    weight: float
+    accepts: Acceptance
+    columns: tuple[int, ...]
+    document: Json
+
+
+class _Rules:
+    """The rules of a policy for the people of one group, and the way in which it is explained."""
+
+    def __init__(self, compared: Comparison, group: object) -> None:
+        groups: GroupArray | None = None
+        if group is not None:
+            groups = as_group([group], 1)
+
+        def asked(rows: FloatArray) -> GroupArray | None:
+            return None if groups is None else np.repeat(groups, len(rows))
+
+        def acceptance(rows: FloatArray) -> FloatArray:
+            return compared.policy.acceptance_of_checked(rows, asked(rows))
+
+        def answers(rule: Hypothesis) -> Acceptance:
+            return lambda rows: np.asarray(rule.accepts(rows, asked(rows)), dtype=np.float64)
+
+        looking = []
+        for rule, weight in zip(compared.policy.hypotheses, compared.policy.weights, strict=True):
+            own = _rule_of_group(rule, group)
+            columns = columns_of(own, compared.sources)
+            if columns and weight > 0.0:
+                looking.append(_Rule(weight, answers(rule), columns, _document(own)))
+        self.acceptance: Acceptance = acceptance
+        self.usual = float(acceptance(compared.others).mean())
+        linear = all(rule.document.get("kind") == "linear" for rule in looking)
+        additive = all(len(rule.columns) == 1 for rule in looking)
+        self.way: _ScoreWay | _ProbabilityWay
+        if linear and not additive:
+            self.way = _ScoreWay(compared, looking)
+        else:
+            self.way = _ProbabilityWay(compared, looking, acceptance)
+
+
+class _ScoreWay:
+    """Linear rules: the mean score of those that reject, see `Comparison`."""
+
+    unit: Literal["score"] = "score"
+
+    def __init__(self, compared: Comparison, rules: Sequence[_Rule]) -> None:
+        self.rules = rules
+        self.sources = compared.sources
+        self.mean = compared.others.mean(axis=0)
+        weights = np.array([rule.document["weights"] for rule in rules], dtype=np.float64)
+        spread = np.array([_spread(compared.others, one) for one in weights])
+        self.weights = weights / spread[:, None]
+
+    def shares(self, row: FloatArray, seed: int) -> _Shares:
+        """Of a person; nothing is drawn."""
+        weight = np.array([rule.weight for rule in self.rules])
+        accepts = np.array([rule.accepts(row[None, :])[0] for rule in self.rules])
+        rejecting = weight * (1.0 - accepts)
+        together = float(rejecting.sum())
+        part = rejecting if together > 0.0 else weight
+        slopes = part @ self.weights / part.sum()
+        by_number = slopes * (row - self.mean)
+        values = np.array([by_number[one.place].sum() for one in self.sources])
+        note = ""
+        if len(self.rules) > 1 and together > 0.0:
+            note = (
+                f"{np.count_nonzero(rejecting)} of the policy's {len(self.rules)} scores reject "
+                f"the person (together with probability {together:.4g}); the shares are parts of "
+                "their mean, each with its probability as weight."
+            )
+        return _Shares(values, np.zeros((len(values), len(values))), together, note, slopes)
+
+    def direction(self, at: int, row: FloatArray, shares: _Shares) -> Direction:
+        """On which side of the mean a number lies, if this is why it has its share: a column of
+        several numbers may owe it to another one of them.
+        """
+        assert shares.slopes is not None
+        place = self.sources[at].place.start
+        away = float(row[place] - self.mean[place])
+        if shares.slopes[place] * away * shares.values[at] <= 0.0:
+            return "any"
+        return "high" if away > 0 else "low"
+
+
+class _ProbabilityWay:
+    """All other rules: the probability. Its additive part, the rules on one column each, in closed
+    form; the rest over all subsets, or by walks.
+    """
+
+    unit: Literal["probability"] = "probability"
+
+    def __init__(
+        self, compared: Comparison, rules: Sequence[_Rule], acceptance: Acceptance
+    ) -> None:
+        self.compared = compared
+        self.acceptance = acceptance
+        # A model takes longer than a rule, and is asked less often.
+        known = compared.has_borders
+        self.most_evaluations = MOST_EVALUATIONS if known else MOST_EVALUATIONS // 4
+        self.single = [rule for rule in rules if len(rule.columns) == 1]
+        self.usual_single = [float(rule.accepts(compared.others).mean()) for rule in self.single]
+        self.joint = [
+            WeightedRule(rule.weight, rule.accepts, rule.columns)
+            for rule in rules
+            if len(rule.columns) > 1
+        ]
+        self.usual_joint = sum(
+            part.weight * float(part.accepts(compared.others).mean()) for part in self.joint
+        )
+
+    def shares(self, row: FloatArray, seed: int) -> _Shares:
+        """Of a person; the seed is that of the walks."""
+        places = [one.place for one in self.compared.sources]
+        values = np.zeros(len(places))
+        covariance = np.zeros((len(places), len(places)))
+        rejecting = 0.0
+        for rule, usual in zip(self.single, self.usual_single, strict=True):
+            own = float(rule.accepts(row[None, :])[0])
+            values[rule.columns[0]] += rule.weight * (own - usual)
+            rejecting += rule.weight * (1.0 - own)
+        if self.joint:
+            others = self.compared.others
+            most = self.most_evaluations
+            found = attribution(self.joint, row, others, most, places, self.usual_joint, seed)
+            values += found.values
+            covariance += found.covariance
+            rejecting += sum(part.weight for part in self.joint) - found.acceptance
+        return _Shares(values, covariance, rejecting)
+
+    def direction(self, at: int, row: FloatArray, shares: _Shares) -> Direction:
+        """On which side of a number lie the values of other people with which the probability would
+        be larger (for a share that speaks against) or smaller.
+        """
+        place = self.compared.sources[at].place.start
+        seen = self.compared.levels[at]
+        asked = np.tile(row, (len(seen), 1))
+        asked[:, place] = seen
+        gains = self.acceptance(asked) - self.acceptance(row[None, :])[0]
+        better = np.maximum(gains if shares.values[at] < 0 else -gains, 0.0)
+        from_above = float(better[seen > row[place]].sum())
+        from_below = float(better[seen < row[place]].sum())
+        if from_above == from_below:
+            # No single value changes anything by itself: beside the mean.
+            return "low" if row[place] < seen.mean() else "high"
+        return "low" if from_above > from_below else "high"
+
+
+def _rule_of_group(rule: Hypothesis, group: object) -> Hypothesis:
+    """The rule that a group has in a rule per group."""
+    if group is None or _document(rule).get("kind") != "per-group":
+        return rule
+    by_group: tuple[tuple[object, Hypothesis], ...] = getattr(rule, "rules", ())
+    return next((one for value, one in by_group if value == group), rule)
+
+
+def _spread(others: FloatArray, weights: FloatArray) -> float:
+    """The standard deviation of a score; 1 where all have the same."""
+    score = others @ weights
+    spread = float(score.std())
+    return spread if spread > 1e-12 * max(1.0, float(np.abs(score).max())) else 1.0
+
+
+def _unsettled(
+    against: Sequence[Reason], covariance: FloatArray, names: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Neighbours among the reasons whose order may be an effect of the estimation."""
+    found = []
+    for one, other in pairwise(against):
+        i = names.index(one.column)
+        j = names.index(other.column)
+        difference = abs(one.share) - abs(other.share)
+        # both shares are negative: the variance of their difference
+        variance = covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j]
+        if variance > 0.0 and difference < CERTAIN * np.sqrt(variance):
+            found.append((one.column, other.column))
+    return tuple(found)
+
+
 def _reason(
     source: SourceColumn,
-    share: float,
-    row: FloatArray,
-    others: FloatArray,
-    acceptance: Any,
+    value: Value,
+    at: int,
+    direction: Direction,
+    shares: _Shares,
     words: ReasonWords,
 ) -> Reason:
-    value = source.value(row)
-    direction: Direction = "any"
-    if source.kind in ("number", "date") and value is not None:
-        direction = _direction(source, share, row, others[-COMPARED:], acceptance)
+    share = float(shares.values[at])
+    error = float(np.sqrt(shares.covariance[at, at]))
     found = words.find(source.name, direction, value)
+    if found is not None:
+        return Reason(source.name, value, share, direction, found.text, found.code, True, error)
     shown = "missing" if value is None else _number(value)
     text = f"{source.name} is {shown}"
     if direction != "any":
         text = f"{source.name} is {direction} ({shown})"
-    if found is None:
-        return Reason(source.name, value, share, direction, text)
-    return Reason(source.name, value, share, direction, found.text, found.code, True)
-
-
-def _direction(
-    source: SourceColumn, share: float, row: FloatArray, others: FloatArray, acceptance: Any
-) -> Direction:
-    """Whether a number is low or high: on which side of it lie the values of other people with
-    which the probability would be larger (for a share that speaks against) or smaller.
-    """
-    at = source.place.start
-    seen = others[:, at]
-    if source.missing is not None:
-        seen = seen[seen != source.missing]
-    asked = np.tile(row, (len(seen), 1))
-    asked[:, at] = seen
-    gains = np.asarray(acceptance(asked)) - float(acceptance(row[None, :])[0])
-    better = np.maximum(gains if share < 0 else -gains, 0.0)
-    from_above = float(better[seen > row[at]].sum())
-    from_below = float(better[seen < row[at]].sum())
-    if from_above == from_below:
-        # No single value changes anything by itself: beside the mean.
-        return "low" if row[at] < seen.mean() else "high"
-    return "low" if from_above > from_below else "high"
+    return Reason(source.name, value, share, direction, text, error=error)
 
 
 def _proposal(
-    policy: "Mixture",
+    compared: Comparison,
     row: FloatArray,
-    others: FloatArray,
-    sources: Sequence[SourceColumn],
-    acceptance: Any,
+    acceptance: Acceptance,
     words: ReasonWords,
     above: float,
 ) -> ProposedChange | None:
     """The least change that may be proposed, with a probability above a number."""
-    lines, right = hyperplanes([_document(rule) for rule in policy.hypotheses], len(row))
-    if not _has_borders(policy):
-        more_lines, more_right = _observed_values(sources, others)
-        lines = np.vstack([lines, more_lines])
-        right = np.r_[right, more_right]
-    columns = [_changeable(one, words) for one in sources]
-    change = least_change(acceptance, row, (lines, right), others, above, columns)
+    columns = [_changeable(one, words) for one in compared.sources]
+    change = least_change(acceptance, row, compared.borders, compared.observed, above, columns)
     if change is None:
         return None
-    return _in_words(change, row, sources)
+    return _in_words(change, row, compared.sources)
 
 
 def _document(rule: Hypothesis) -> Json:
@@ -712,11 +1095,6 @@ def _document(rule: Hypothesis) -> Json:
         return rule.to_json()
     except NotSerialisable:
         return {}
-
-
-def _has_borders(policy: "Mixture") -> bool:
-    """Whether every change of answer of its rules is known."""
-    return all(_document(rule).get("kind") in WITH_BORDERS for rule in policy.hypotheses)
 
 
 def _changeable(source: SourceColumn, words: ReasonWords) -> Changeable:

@@ -12,7 +12,18 @@ those before it:
 
 The values add up to p(x) - 1/n sum_i p(b_i), a column that no rule uses has 0, and two columns that
 do the same have the same. They are linear in p, so each rule of a mixture is done on its own
-columns: a rule on one column costs one evaluation, a rule on m columns 2^m.
+columns, and a rule on m columns costs 2^m evaluations for each comparison person.
+
+**Additive functions.** If f(x) = f_1(x_1) + ... + f_m(x_m), then v(S + j) - v(S) is f_j(x_j) -
+1/n sum_i f_j(b_ij) for every S, and so is the mean over all S:
+
+    phi_j = f_j(x_j) - 1/n sum_i f_j(b_ij)
+
+No column has to be left out and nobody drawn: the values are exact against all comparison people,
+at the cost of one evaluation. The probability of a mixture of rules on one column each (thresholds,
+stumps) is such a function, with f_j the weight of the rules on column j that accept; and so is a
+linear score w.x, with phi_j = w_j (x_j - mean_j) (`explanation.Comparison`). All other functions
+are shared out over all subsets where that is cheap enough, and estimated by `walks` where not.
 
 A column is what a person is asked for. In the matrix it may take several numbers, as a text does
 (`evenhand.schema`), which then stand or fall together.
@@ -32,8 +43,9 @@ Acceptance = Callable[[FloatArray], FloatArray]
 """(rows, columns) -> (rows,): the probability of being accepted, or 0 and 1 for a rule."""
 
 MOST_EVALUATIONS = 2**18
-"""Above this many rows the orders of the columns are sampled, and the standard error is
+"""Above this many rows, people and orders of the columns are sampled, and the standard error is
 reported."""
+FEWEST_WALKS = 32
 AT_ONCE = 2**14
 """Rows that a rule is asked about in one call."""
 MOST_POINTS = 20_000
@@ -71,14 +83,24 @@ class Attribution:
         The mean acceptance probability of the comparison people.
     acceptance : float
         The person's own.
-    standard_error : float
-        0 where the values are exact; else the largest standard error of a value.
+    covariance : array of shape (columns, columns)
+        Of the values as estimates; 0 where they are exact.
     """
 
     values: FloatArray
     baseline: float
     acceptance: float
-    standard_error: float = 0.0
+    covariance: FloatArray
+
+    @property
+    def errors(self) -> FloatArray:
+        """The standard error of each value."""
+        return np.sqrt(np.diagonal(self.covariance))
+
+    @property
+    def standard_error(self) -> float:
+        """The largest standard error of a value; 0 where all are exact."""
+        return float(self.errors.max(initial=0.0))
 
 
 def attribution(
@@ -87,8 +109,10 @@ def attribution(
     comparison: FloatArray,
     most_evaluations: int = MOST_EVALUATIONS,
     places: Sequence[slice] | None = None,
+    usual: float | None = None,
+    seed: int = 0,
 ) -> Attribution:
-    """Share out a person's acceptance probability among the columns by exact Shapley values.
+    """Share out a person's acceptance probability among the columns by Shapley values.
 
     Parameters
     ----------
@@ -99,9 +123,14 @@ def attribution(
     comparison : array of shape (people, columns)
         The people whom the person is compared with.
     most_evaluations : int
-        How many rows one rule may be asked about before the orders of its columns are sampled.
+        How many rows one rule may be asked about. Rules that would need more are estimated by
+        `walks`, all together.
     places : sequence of slice, optional
         Where each column stands in the matrix; without it, each number is a column.
+    usual : float, optional
+        The mean of the comparison people, if it is known.
+    seed : int
+        Of the walks.
 
     Returns
     -------
@@ -122,8 +151,11 @@ def attribution(
     if places is None:
         places = [slice(j, j + 1) for j in range(len(person))]
     values = np.zeros(len(places))
-    variance = np.zeros(len(places))
-    baseline = acceptance = 0.0
+    covariance = np.zeros((len(places), len(places)))
+    baseline = 0.0
+    acceptance = 0.0
+    walked: list[WeightedRule] = []
+    walked_columns: set[int] = set()
     for rule in rules:
         # A column on which the comparison people equal this one cannot matter.
         used = [j for j in rule.columns if np.any(comparison[:, places[j]] != person[places[j]])]
@@ -132,18 +164,34 @@ def attribution(
             baseline = baseline + rule.weight * alone
             acceptance = acceptance + rule.weight * alone
             continue
-        slots = [places[j] for j in used]
-        if len(comparison) << len(used) <= most_evaluations:
-            shares, own, others = _exact(rule.accepts, person, comparison, slots)
-        else:
-            shares, own, others, error = _sampled(
-                rule.accepts, person, comparison, slots, most_evaluations
-            )
-            variance[used] += (rule.weight * error) ** 2
+        if len(used) > 1 and len(comparison) << len(used) > most_evaluations:
+            walked.append(rule)
+            walked_columns.update(used)
+            continue
+        shares, own, others = _exact(rule.accepts, person, comparison, [places[j] for j in used])
         values[used] += rule.weight * shares
         baseline = baseline + rule.weight * others
         acceptance = acceptance + rule.weight * own
-    return Attribution(values, baseline, acceptance, float(np.sqrt(variance.max(initial=0.0))))
+    if walked:
+        columns = sorted(walked_columns)
+
+        def accepts(rows: FloatArray) -> FloatArray:
+            total = np.zeros(len(rows))
+            for rule in walked:
+                total += rule.weight * np.asarray(rule.accepts(rows), dtype=np.float64)
+            return total
+
+        others = float(accepts(comparison).mean()) if usual is None else usual - baseline
+        own = float(accepts(person[None, :])[0])
+        slots = [places[j] for j in columns]
+        gains, spread = walks(
+            accepts, person, comparison, slots, own - others, most_evaluations, seed
+        )
+        values[columns] += gains
+        covariance[np.ix_(columns, columns)] = spread
+        baseline += others
+        acceptance += own
+    return Attribution(values, baseline, acceptance, covariance)
 
 
 def _exact(
@@ -175,31 +223,80 @@ def _exact(
     return shares, float(worth[-1]), float(worth[0])
 
 
-def _sampled(
+def walks(
     accepts: Acceptance,
     person: FloatArray,
     comparison: FloatArray,
     slots: Sequence[slice],
-    most_evaluations: int,
-) -> tuple[FloatArray, float, float, FloatArray]:
-    """Random orders, each followed by its reverse; a fixed stream, so an answer can be checked."""
-    rng = np.random.default_rng(0)
+    total: float,
+    most_evaluations: int = MOST_EVALUATIONS,
+    seed: int = 0,
+) -> tuple[FloatArray, FloatArray]:
+    """Estimate Shapley values by walks from comparison people to the person.
+
+    One walk takes a comparison person b_i and an order of the columns, and replaces the columns of
+    b_i by those of the person in this order. What p gains when column j is replaced has the mean
+    phi_j over people and orders, so that the error that is reported holds for *all* comparison
+    people and not for those who were drawn. Each order is followed by its reverse, from the same
+    person. The people are drawn without replacement until all had their turn.
+
+    That the values add up to p(x) - mean p(b) is known: what their sum is off by is shared out in
+    proportion to their variances.
+
+    Parameters
+    ----------
+    accepts : callable
+        (rows, columns) -> (rows,), the probability that is shared out.
+    person : array of shape (columns,)
+        The person.
+    comparison : array of shape (people, columns)
+        The people compared with.
+    slots : sequence of slice
+        Where each column in use stands in the matrix.
+    total : float
+        What the values add up to.
+    most_evaluations : int
+        How many rows are asked about.
+    seed : int
+        Of people and orders.
+
+    Returns
+    -------
+    tuple of array
+        The values, and their covariance.
+    """
+    rng = np.random.default_rng(seed)
     m = len(slots)
     people = len(comparison)
-    pairs = max(32, most_evaluations // (2 * people * (m + 1)))
-    gains = np.zeros((pairs, m))
-    for pair in range(pairs):
-        order = rng.permutation(m)
-        for way in (order, order[::-1]):
-            rows = comparison.copy()
-            before = float(accepts(rows).mean())
-            others = before
-            for k in way:
-                rows[:, slots[k]] = person[slots[k]]
-                after = float(accepts(rows).mean())
-                gains[pair, k] += 0.5 * (after - before)
-                before = after
-    return gains.mean(0), before, others, gains.std(0, ddof=1) / math.sqrt(pairs)
+    pairs = max(FEWEST_WALKS, most_evaluations // (2 * (m + 1)))
+    # the column that each number of a row belongs to; m for numbers that no column in use has
+    owner = np.full(comparison.shape[1], m)
+    for k, slot in enumerate(slots):
+        owner[slot] = k
+    rounds = -(-pairs // people)
+    start = np.concatenate([rng.permutation(people) for _ in range(rounds)])[:pairs]
+    gains = np.empty((pairs, m))
+    together = max(1, AT_ONCE // (2 * (m + 1)))
+    steps = np.arange(m + 1)
+    for first in range(0, pairs, together):
+        begun = start[first : first + together]
+        rank = rng.permuted(np.tile(np.arange(m), (len(begun), 1)), axis=1)
+        found = np.zeros((len(begun), m))
+        for order in (rank, m - 1 - rank):
+            # in step t the columns of ranks below t are the person's
+            mine = order[:, None, :] < steps[None, :, None]
+            mine = np.concatenate([mine, np.zeros((*mine.shape[:2], 1), dtype=bool)], axis=2)
+            rows = np.where(mine[:, :, owner], person, comparison[begun][:, None, :])
+            answers = np.asarray(accepts(rows.reshape(-1, len(person))), dtype=np.float64)
+            steps_up = np.diff(answers.reshape(len(begun), m + 1), axis=1)
+            found += 0.5 * np.take_along_axis(steps_up, order, axis=1)
+        gains[first : first + together] = found
+    values = gains.mean(axis=0)
+    covariance = np.atleast_2d(np.cov(gains, rowvar=False)) / pairs
+    variance = np.diagonal(covariance)
+    if variance.sum() > 0.0:
+        values = values + (total - values.sum()) * variance / variance.sum()
+    return values, covariance
 
 
 @dataclass(frozen=True)

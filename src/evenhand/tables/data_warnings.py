@@ -1,4 +1,5 @@
-"""Warnings about a table: columns that reveal the group or the outcome, and groups of a handful.
+"""Warnings about a table: columns that reveal the group or the outcome, groups of a handful, and
+values that hardly anybody has.
 
 How much a column reveals is a share of entropy,
 
@@ -27,6 +28,7 @@ REVEALS_LABEL = 0.9
 """From which share on a column is said to reveal the group, or the outcome."""
 MANY_LEFT_OUT = 0.2
 """From which share of left out rows on the rest is hardly the same population."""
+MOST_NAMED = 5
 HANDFUL = 10
 """A group with fewer people of an outcome bends the policy for all applicants."""
 
@@ -37,13 +39,13 @@ class DataWarning:
 
     Parameters
     ----------
-    kind : {"rows left out", "reveals the group", "reveals the outcome", "a handful"}
+    kind : {"rows left out", "reveals the group", "reveals the outcome", "a handful", "rare values"}
         What it is about.
     name : str
-        The column of the source (the one that lacks most values), or the group.
+        The column of the source (the one that lacks most values, or has the rarest), or the group.
     share : float
-        The share of entropy that the column reveals; for a group its share of the people; the
-        share of the rows that were left out.
+        The share of entropy that the column reveals; for a group, or a rare value, its share of the
+        people; the share of the rows that were left out.
     text : str
         The warning in words.
     argument : str
@@ -55,7 +57,9 @@ class DataWarning:
     'x'
     """
 
-    kind: Literal["rows left out", "reveals the group", "reveals the outcome", "a handful"]
+    kind: Literal[
+        "rows left out", "reveals the group", "reveals the outcome", "a handful", "rare values"
+    ]
     name: str
     share: float
     text: str
@@ -199,6 +203,7 @@ def data_warnings(table: Table, group_name: str = "the group") -> tuple[DataWarn
         *sorted(group, key=lambda warning: -warning.share),
         *sorted(outcome, key=lambda warning: -warning.share),
         *sorted(handfuls, key=lambda warning: warning.share),
+        *_rare_values(table),
     )
 
 
@@ -231,6 +236,29 @@ def many_left_out(left_out: int, rows: int) -> tuple[Note, ...]:
         "people"
     )
     return (Note("many left out", text),)
+
+
+def _rare_values(table: Table) -> list[DataWarning]:
+    """Columns of 0 and 1 in which fewer than a handful of people have the other value."""
+    rare = []
+    for place, name in enumerate(table.names):
+        column = table.features[:, place]
+        ones = int(np.count_nonzero(column == 1.0))
+        zeros = int(np.count_nonzero(column == 0.0))
+        if ones + zeros == len(column) and 0 < min(ones, zeros) < HANDFUL:
+            rare.append((min(ones, zeros), place, f"{name!r} is {int(ones < zeros)}"))
+    if not rare:
+        return []
+    rare.sort()
+    said = [f"{text} for {counted(people)}" for people, _, text in rare[:MOST_NAMED]]
+    more = f", and {len(rare) - MOST_NAMED} more columns like these" if rare[MOST_NAMED:] else ""
+    text = (
+        f"{', '.join(said)}{more}: what a rule makes of such a value rests on these people alone; "
+        "join it with another value, or leave the column out"
+    )
+    fewest, place, _ = rare[0]
+    name = table.sources[place]
+    return [DataWarning("rare values", name, fewest / len(table.label), text, "leave_out")]
 
 
 def _rows_left_out(table: Table) -> list[DataWarning]:

@@ -58,6 +58,7 @@ NoteKind = Literal[
     "unseen values",  # a policy does not know a value
     "absent group",  # nobody is of a group that a policy knows
     "same table",  # a policy may have been chosen on these very people
+    "sensitive reason",  # people's reasons name a column that the law may protect
 ]
 """What a note is about."""
 
