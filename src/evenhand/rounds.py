@@ -347,10 +347,11 @@ class Rounds:
         self.has_new_labels = False
         """Whether labels were reported since the last step."""
         self._memory: dict[str, tuple[tuple[Span, ...], Any]] = {}
-        """What was derived from closed cohorts, by name: mostly the next question is about a few
-        more. Nothing is remembered once somebody of the table is overruled or erased."""
+        """What was read from the rows of closed cohorts, by name: mostly the next question is about
+        a few more. Nothing is remembered once somebody of the table is overruled or erased, and
+        whoever asks can read the rows again: no answer depends on what is remembered."""
         self._so_far: dict[str, tuple[int, Any]] = {}
-        """What was derived from all rounds before some round, by name; forgotten like `_memory`."""
+        """What was read from all rounds before some round, by name; forgotten like `_memory`."""
         self._complete = 0
         """No round before this one lacks its label (a memory of `first_missing`)."""
         self.audit_bill = 0
@@ -1208,6 +1209,10 @@ class Rounds:
         """(stop, what was derived from all rounds before `stop`); (0, None) if nothing was."""
         return self._so_far.get(name, (0, None))
 
+    def taken_so_far(self, name: str) -> tuple[int, Any]:
+        """The same, and it is not remembered any more: whoever adds to it keeps it again."""
+        return self._so_far.pop(name, (0, None))
+
     def keep_so_far(self, name: str, stop: int, value: object) -> None:
         """What was derived from all rounds before `stop`, none of which lacks its label."""
         self._so_far[name] = (stop, value)
@@ -1325,7 +1330,7 @@ class Rounds:
         """
         codes = self["group"]
         used = list(dict.fromkeys(codes[codes >= 0].tolist()))
-        if self.dropped:  # nobody was erased, and sums know groups by their codes
+        if self.keep == "counts":  # nobody was erased, and sums know groups by their codes
             used = list(range(len(self._groups)))
         renumbered: IntArray = np.full(len(self._groups) + 1, UNKNOWN, dtype=KINDS["group"])
         renumbered[used] = np.arange(len(used))
@@ -1346,8 +1351,6 @@ class Rounds:
             "overdue": self.overdue,
             "keep": self.keep,
             "dropped": (self.dropped, self.dropped_bill),
-            # what cannot be derived again; group codes in it are those of all groups
-            "memory": (self._memory, self._so_far, self._groups) if self.dropped else None,
         }
 
     @classmethod
@@ -1355,10 +1358,6 @@ class Rounds:
         """What `to_fields` wrote; InvalidInput for columns that no run can have led to."""
         rounds = cls(stored["keep"])
         rounds.dropped, rounds.dropped_bill = stored["dropped"]
-        if stored["memory"] is not None:
-            rounds._memory, rounds._so_far, groups = stored["memory"]
-            for group in groups:
-                rounds._code_of(group)
         columns = dict(stored["columns"])
         size = len(columns["accept"])
         columns["at"] = _no_times(size)

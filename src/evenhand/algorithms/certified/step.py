@@ -40,6 +40,8 @@ from evenhand.algorithms.certified.certificates import certificate
 from evenhand.algorithms.certified.choose import Choice, PlanningInputs
 from evenhand.algorithms.certified.closing import (
     close,
+    closed_of,
+    count_between_cuts,
     count_open,
     join_groups,
     matured,
@@ -47,7 +49,6 @@ from evenhand.algorithms.certified.closing import (
     rule_slots,
 )
 from evenhand.algorithms.certified.drift import next_look
-from evenhand.algorithms.certified.evidence import past_people
 from evenhand.algorithms.certified.forecast import RateForecast, epoch_length
 from evenhand.algorithms.certified.hard_counts import as_planned, with_entry
 from evenhand.algorithms.certified.intervals import EpochRecord, labelled_groups
@@ -158,9 +159,8 @@ class Certified:
         if state.frozen is not None:
             return state, self._goes_on(state, rounds)
         if not rounds.epoch_is_over:
-            # The table remembers these sums; they make the closing short, and nothing else.
-            count_open(state, rounds, now)
-            return state, self._goes_on(state, rounds)
+            # These sums make the closing short, and nothing else.
+            return count_open(state, rounds, now), self._goes_on(state, rounds)
 
         # Every row is judged by what was written before its coin was tossed: p, the probability of
         # being accepted by the policy of its epoch, is stored with the row; m, the regression of
@@ -182,6 +182,7 @@ class Certified:
         # that the intervals allow, so how it is chosen costs regret, never fairness.
         people = self._closed_people(state, rounds)
         state, epoch = self._choose(state, rounds, people, now)
+        state = count_between_cuts(state, rounds)
         # The bets of the new epoch are fixed now, before its first coin.
         return self._opened(state, epoch, rounds, people)
 
@@ -254,14 +255,15 @@ class Certified:
         """What planning may look at: people of closed cohorts. They are read from the table, so
         whoever was erased there is gone here.
         """
+        closed = closed_of(state, rounds)
         sample = closed_sample(
             rounds,
-            state.spans,
+            closed,
             rule_slots(state),
             with_group=self.group_use == "decide",
             before=state.first_run,
         )
-        return ClosedPeople(sample, past_people(rounds, state.spans, before=state.first_run))
+        return ClosedPeople(sample, closed.past)
 
     def _choose(
         self, state: CertifiedState, rounds: Rounds, people: ClosedPeople, now: float | None
