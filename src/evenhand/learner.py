@@ -703,7 +703,8 @@ class EpochLearner(Shown):
 
         The round stays as it was drawn: the guarantee is about the policy (manual overrides are not
         covered). The label of a person who was drawn to be accepted and was rejected counts for
-        nothing, whether it was reported before or not, and cannot be reported any more. A person
+        nothing, whether it was reported before or not, and cannot be reported any more; a bad one
+        that has come stays in the bill of the audit budget. A person
         who was drawn to be rejected and was accepted stays rejected. A decision that agrees with
         the draw changes nothing, nor does reporting it again.
 

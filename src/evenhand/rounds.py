@@ -86,6 +86,7 @@ KINDS: Mapping[str, type] = {
     "overruled": np.bool_,  # a human decided otherwise than was drawn
     "erased": np.bool_,  # the person is forgotten
     "group_late": np.bool_,  # the group was reported after the coin
+    "billed": np.bool_,  # overruled after a bad label had come, which stays in the bill of audits
 }
 """The columns beside features and prices, with their kinds."""
 
@@ -356,7 +357,8 @@ class Rounds:
         """No round before this one lacks its label (a memory of `first_missing`)."""
         self.audit_bill = 0
         """People whom the audit coin accepted and who were bad, or may have been: their label has
-        not come, or they were erased. Whom a human rejected is none of them."""
+        not come, or they were erased. Whom a human rejected before the label came is none of
+        them."""
         self.audits_pending = 0
         """Those of them whose label may still come."""
 
@@ -556,8 +558,8 @@ class Rounds:
         with all that is known of them now.
 
         columns: epoch, at, accept, acceptance, audit, label, settled, overruled, erased and
-        group_late, one entry per person. Features are zeros and the group is None where the person
-        was erased.
+        group_late, one entry per person, and billed where somebody is. Features are zeros and the
+        group is None where the person was erased.
         """
         people = len(columns["accept"])
         start = self._make_room(people, features.shape[1], prices is not None)
@@ -566,6 +568,7 @@ class Rounds:
         self._data["call_left"][rows] = 0
         self._data["group"][rows] = self._codes_of(group, people)
         self._data["label_late"][rows] = False
+        self._data["billed"][rows] = False
         for name, column in columns.items():
             if name != "at":
                 self._data[name][rows] = column
@@ -645,8 +648,9 @@ class Rounds:
     def _bill(self, rows: IntArray | slice) -> tuple[int, int]:
         """What these rows add to `audit_bill` and `audits_pending`."""
         label = self["label"][rows]
-        audited = self["audit"][rows] & ~self["overruled"][rows]
-        pending = audited & (label == 0) & ~self["erased"][rows]
+        overruled = self["overruled"][rows]
+        audited = self["audit"][rows] & (~overruled | self["billed"][rows])
+        pending = audited & (label == 0) & ~self["erased"][rows] & ~overruled
         return int((audited & (label != 1)).sum()), int(pending.sum())
 
     def _count_bill(self, rows: IntArray | None = None, before: tuple[int, int] = (0, 0)) -> None:
@@ -808,6 +812,8 @@ class Rounds:
         changed = np.unique(rows[news])
         bill = self._bill(changed)
         self["overruled"][changed] = True
+        # a label that has come shows that the person was accepted
+        self["billed"][changed] = self["label"][changed] == -1
         self._forget_derived()
         unsettled = np.broadcast_to(window_open, rounds.shape)[news]
         self._drop_labels(changed[self["accept"][changed]], rows[news][unsettled])

@@ -588,6 +588,7 @@ def append_rows(
             "overruled": np.array([row.overruled for row in rows]),
             "erased": np.array([row.erased for row in rows]),
             "group_late": np.array([row.group_late for row in rows]),
+            "billed": np.array([row.billed for row in rows]),
         },
         Prices(prices[:, 0], prices[:, 1]) if priced else None,
     )
