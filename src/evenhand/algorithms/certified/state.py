@@ -196,6 +196,8 @@ class CertifiedState:
     audits_open, quota_open : bool
         Whether the audit coin is tossed, and whether anybody may be accepted, in the epoch that is
         open.
+    trouble : str or None
+        Why no rule could be judged, or nominated, when the last epoch closed.
     kept : KeptCounts or None
         Where rows leave once they are counted (keep="counts"): what cannot be counted again.
     """
@@ -224,6 +226,7 @@ class CertifiedState:
     planned: PlannedEpoch | None = None
     audits_open: bool = True
     quota_open: bool = True
+    trouble: str | None = None
     kept: KeptCounts | None = None
 
     @property

@@ -76,8 +76,14 @@ from evenhand.algorithms.certified.settings import (
     require_quota,
     require_shares,
 )
-from evenhand.algorithms.certified.start import constant_epoch, start, warm_start
+from evenhand.algorithms.certified.start import (
+    CannotStart,
+    constant_epoch,
+    start,
+    warm_start,
+)
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
+from evenhand.algorithms.own_parts import FAILED, OwnPartFailed, watched
 from evenhand.algorithms.settings import (
     as_groups,
     require_choice,
@@ -152,6 +158,16 @@ class Certified:
         self, state: CertifiedState, rounds: Rounds, now: float | None
     ) -> tuple[CertifiedState, Epoch | None]:
         """Close the cohorts whose labels have matured, then open the next epoch."""
+        try:
+            return self._next(state, rounds, now)
+        except OwnPartFailed as failure:
+            # A rule that is judged, or watched, cannot be asked any more. What was certified about
+            # it can neither be continued nor checked, so the run ends.
+            return self._suspend(state, rounds, (str(failure),))
+
+    def _next(
+        self, state: CertifiedState, rounds: Rounds, now: float | None
+    ) -> tuple[CertifiedState, Epoch | None]:
         # The drift tests look at preset counts of people, so a long epoch cannot hide a change.
         state = self._watch_drift(state, rounds, now)
         if state.alarms:
@@ -194,11 +210,14 @@ class Certified:
         groups = state.groups or ()
         return replace(state, drift=state.drift.feed(rounds, groups, now, self.maturity))
 
-    def _suspend(self, state: CertifiedState, rounds: Rounds) -> tuple[CertifiedState, Epoch]:
+    def _suspend(
+        self, state: CertifiedState, rounds: Rounds, why: tuple[str, ...] = ()
+    ) -> tuple[CertifiedState, Epoch]:
         """An assumption is broken: the fallback is deployed, and a new run begins with the next
         person. Nobody who has been decided by now counts in it.
         """
-        state = replace(state.next_run(rounds.decided), closed_to=rounds.decided)
+        ended = (*state.alarms, *why)
+        state = replace(state.next_run(rounds.decided), closed_to=rounds.decided, ended=ended)
         number = rounds.epoch.number + 1
         epoch = constant_epoch(
             state, number, rounds.decided, epoch_length(0), fallback=self.fallback
@@ -283,16 +302,21 @@ class Certified:
                 return state, constant_epoch(
                     state, number, round, length, fallback=self.fallback, aim=aim
                 )
-            state = start(
-                state,
-                rounds,
-                people,
-                hypotheses=self.hypotheses,
-                rules=self.rules,
-                arrivals=self._first_arrivals,
-                own_bound=self.bound if isinstance(self.bound, FixedCountBound) else None,
-                loss=self.loss,
-            )
+            try:
+                state = start(
+                    state,
+                    rounds,
+                    people,
+                    hypotheses=self.hypotheses,
+                    rules=self.rules,
+                    arrivals=self._first_arrivals,
+                    own_bound=self.bound if isinstance(self.bound, FixedCountBound) else None,
+                    loss=self.loss,
+                )
+            except CannotStart as why:  # at the next closing there are more people to try it on
+                return replace(state, trouble=str(why)), constant_epoch(
+                    state, number, round, length, fallback=self.fallback, aim=aim
+                )
         inputs = replace(self._inputs(state, rounds, people, number, round), aim=aim)
         if spent:
             return self._freeze(state, inputs, rounds.schema)
@@ -358,11 +382,14 @@ class Certified:
         if due(state, inputs.log, inputs.audits, inputs.round):
             _, groups = state.running
             people = PredictedOutcomes.of(groups, inputs.past, inputs.audits, inputs.regression)
-            chosen = nominees(
-                state, self.hypotheses, inputs.log, people, inputs.regression, self.loss
-            )
+            own = watched(self.hypotheses)
+            try:
+                chosen = nominees(state, own, inputs.log, people, inputs.regression, self.loss)
+            except FAILED as failure:  # what is certified stays; at the next closing once more
+                state = replace(state, trouble=str(failure))
+                return state, inputs.by_descent(length)
             labels = float(inputs.log.accepted.sum())
-            state = nominate(state, chosen, inputs.round, labels)
+            state = replace(nominate(state, chosen, inputs.round, labels), trouble=None)
             inputs = replace(inputs, state=state)
         return state, inputs.by_descent(length)
 
