@@ -1,4 +1,5 @@
-"""An eraser who knows later coins cannot move a certificate: bets are fixed before coins.
+"""An eraser who has seen all coins of the open epoch cannot move a certificate: bets are fixed
+before coins. One who knows the coins of the epoch that comes next can.
 
 The eraser of `tests/eraser.py` decides about people in calls that run over the end of an epoch,
 looks at the coins of the epoch that has just begun, and then erases people of closed epochs so that
