@@ -141,9 +141,9 @@ class CertifiedLearner(EpochLearner):
         overruled and no group reported after the decision, and a label must come before its cohort
         closes: each of these raises a ProtocolError.
     seed : int, optional
-        Seed of all random draws, for tests and simulations: whoever knows it can compute coming
-        coins, and the certificate says so. None, for people, takes the coins from the entropy of
-        the system.
+        Seed of all random draws, for tests and simulations: coming coins can be computed from it,
+        and the certificate says so. None, for people, takes the coins from the entropy of the
+        system.
 
     Raises
     ------

@@ -336,7 +336,7 @@ def standard_assumptions(
         labels,
         "the recorded propensities are those with which decisions were drawn; the audit coin "
         "ignores the person",
-        "whoever decides that a person is erased does not know coming coins",
+        "people are erased without knowledge of coming coins",
     ]
     if late_groups:
         assumptions.append(
