@@ -1,4 +1,5 @@
-"""An eraser who knows later coins: the attack that broke bets which were fitted at a closing.
+"""An eraser who knows the coins of the open epoch: the attack that broke bets which were fitted at
+a closing.
 
 A person of context x counts in the evidence with phi = m(x) + 1[accepted]/p (N - m(x)): N says
 whether the label is in the rate's denominator, and m(x) is a regression from people whose epochs
@@ -14,12 +15,14 @@ The eraser uses the public calls alone. His calls of `decide` run over the end o
 coins of the next epoch are tossed before anybody is told that the last one has ended.
 """
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand import CertifiedLearner, Prices
 from evenhand.environments import Discrete
+from evenhand.words import Decisions
 
 LIMIT, DELTA, ROUNDING = 0.1, 0.05, 1e-9
 CONTEXTS = 400
@@ -89,11 +92,41 @@ def rounds_ahead(learner: CertifiedLearner) -> int:
     return left - 1 if learner.round == 0 else left + max(50, end // 2) - 1
 
 
-def attacked(rate: str, seed: int, rounds: int, *, knows_coins: bool = True) -> Attacked:
+def by_coins(
+    world: Discrete,
+    direction: np.ndarray,
+    rate: str,
+    context: np.ndarray,
+    decisions: Decisions,
+    contexts: np.ndarray,
+    labels: np.ndarray,
+    own_coins: np.random.Generator | None = None,
+) -> np.ndarray:
+    """Which of all people have a label that the regression should see less of, by the coins of the
+    newest epoch; own_coins: by coins of his own.
+    """
+    accept = np.asarray(decisions.accept)
+    chance = np.where(accept, decisions.propensity, 1.0 - decisions.propensity)
+    coins = accept if own_coins is None else own_coins.random(len(accept)) < chance
+    epochs = np.asarray(decisions.epoch)
+    here = epochs == epochs[-1]
+    # n_x - accepted_x / p among its people
+    surplus = np.bincount(context[here], 1.0 - coins[here] / chance[here], minlength=len(world))
+    more_inside = direction * surplus > 0
+    inside = -1 if rate == "fpr" else 1
+    unwanted = np.where(more_inside, -inside, inside)
+    return (surplus[contexts] != 0) & (labels == unwanted[contexts])
+
+
+def attacked(
+    rate: str, seed: int, rounds: int, *, knows_coins: bool = True, ahead: bool = False
+) -> Attacked:
     """A run in which people of closed epochs are erased after every call.
 
     knows_coins: whether he looks at the coins of the open epoch; else he tosses coins of his own
-    and erases by them, as many people and as one-sidedly.
+    and erases by them, as many people and as one-sidedly. ahead: he holds the seed, tosses the
+    coins of the epoch that comes next in a copy of the learner, and erases before it begins. The
+    assumption that whoever erases does not know coming coins is then broken.
     """
     world = many_contexts(rate)
     learner = CertifiedLearner(world.hypotheses, rate, LIMIT, DELTA, prices=PRICES[rate], seed=seed)
@@ -108,25 +141,33 @@ def attacked(rate: str, seed: int, rounds: int, *, knows_coins: bool = True) -> 
         first, coming = learner.round, rounds_ahead(learner)
         context = people.choice(len(world), size=coming, p=world.probability)
         label = np.where(people.random(coming) < world.positive_rate[context], 1, -1)
+        if ahead and first > PATIENCE:
+            copied = copy.deepcopy(learner).decide(world.features[context], world.group[context])
+            chosen = np.arange(len(contexts)) < learner.epoch.closed
+            chosen &= told & by_coins(world, direction, rate, context, copied, contexts, labels)
+            learner.erase(np.flatnonzero(chosen))
+            told[chosen] = False
+            erased += int(chosen.sum())
         decisions = learner.decide(world.features[context], world.group[context])
         accept = np.asarray(decisions.accept)
         learner.observe(first + np.flatnonzero(accept), label[accept])
         contexts, labels = np.append(contexts, context), np.append(labels, label)
         told = np.append(told, accept)
-        epochs = np.asarray(decisions.epoch)
-        crossed += epochs[0] != epochs[-1]
-        # n_x - accepted_x / p among the people of the open epoch
-        chance = np.where(accept, decisions.propensity, 1.0 - decisions.propensity)
-        coins = accept if knows_coins else own_coins.random(coming) < chance
-        here = epochs == epochs[-1]
-        surplus = np.bincount(context[here], 1.0 - coins[here] / chance[here], minlength=len(world))
-        # the label of which the regression should see less
-        more_inside = direction * surplus > 0
-        inside = -1 if rate == "fpr" else 1
-        unwanted = np.where(more_inside, -inside, inside)
-        before = np.arange(len(contexts)) < first  # their epochs have closed
-        chosen = before & told & (surplus[contexts] != 0) & (labels == unwanted[contexts])
-        rows = np.flatnonzero(chosen) if first > PATIENCE else np.zeros(0, dtype=np.int64)
+        crossed += decisions.epoch[0] != decisions.epoch[-1]
+        if ahead or first <= PATIENCE:
+            continue
+        chosen = np.arange(len(contexts)) < first  # their epochs have closed
+        chosen &= told & by_coins(
+            world,
+            direction,
+            rate,
+            context,
+            decisions,
+            contexts,
+            labels,
+            own_coins=None if knows_coins else own_coins,
+        )
+        rows = np.flatnonzero(chosen)
         learner.erase(rows)
         told[rows] = False
         erased += len(rows)

@@ -20,6 +20,7 @@ from evenhand.bounds import BettingBound
 from evenhand.environments import random_population
 from evenhand.errors import InvalidInput, LengthMismatch, NotFinite, ProtocolError
 from evenhand.estimation import RoundLog
+from evenhand.fairness.certificate import COINS_FROM_SEED
 from evenhand.learner import OnlineLearner
 from evenhand.learners import AcceptAll, TwoPhaseLearner, Unconstrained, Uniform
 from evenhand.rounds import FOREVER
@@ -638,3 +639,59 @@ def test_a_step_that_fails_is_made_again(monkeypatch):
         assert learner.state is state
     monkeypatch.undo()
     assert learner.open_epoch().number == 2
+
+
+# coins
+
+
+def decided(learner, people=400):
+    rows = np.random.default_rng(8).normal(size=(people, 1))
+    decisions = learner.decide(rows, np.where(rows[:, 0] > 0, "a", "b"))
+    return decisions.accept.tolist()
+
+
+def test_without_a_seed_the_coins_are_others_in_every_run():
+    """All 400 coins alike by chance: 2^-400."""
+    one, two, three = (decided(eh.learners.Uniform(seed=seed)) for seed in (None, None, 3))
+    assert one != two
+    assert three == decided(eh.learners.Uniform(seed=3))
+
+
+def test_coins_without_a_seed_do_not_follow_from_the_seed_of_the_rest():
+    """Who reads `learner.seed`, or tries all of 32 bits, learns nothing of coming coins."""
+    learner = eh.learners.Uniform()
+    assert decided(learner) != decided(eh.learners.Uniform(seed=learner.seed))
+
+
+def test_coins_after_loading_are_others_unless_asked_for(tmp_path):
+    learner = eh.learners.Uniform()
+    decided(learner)
+    learner.save(tmp_path / "learner")
+    copies = [eh.load(tmp_path / "learner", same_coins=same) for same in (False, False, True)]
+    here, there, same = (decided(copy) for copy in copies)
+    assert here != there
+    assert same == decided(learner)
+
+
+def made(seed=None):
+    return eh.CertifiedLearner(eh.ScoreThresholds(), "fpr", 0.1, 0.05, seed=seed)
+
+
+def about_coins(learner):
+    return [text for text in learner.certificate.assumptions if "coins" in text]
+
+
+def test_a_certificate_says_whether_coins_can_be_recomputed(tmp_path):
+    (always,) = about_coins(made())
+    assert "erased" in always
+    assert about_coins(made(seed=1)) == [always, COINS_FROM_SEED]
+    learner = made(seed=1)
+    everybody = learner.policy
+    assert COINS_FROM_SEED in learner.certify(everybody).assumptions
+    # coins that have been tossed stay known, whatever comes later
+    decided(learner, 50)
+    learner.save(tmp_path / "learner")
+    assert COINS_FROM_SEED in about_coins(eh.load(tmp_path / "learner"))
+    fresh = made(seed=1)
+    fresh.online.toss_fresh_coins()
+    assert about_coins(fresh) == [always]

@@ -67,6 +67,7 @@ SHELL: Mapping[str, type | UnionType] = {
     "now": float | None,
     "columns": int | None,
     "priced": bool | None,
+    "coins_from_seed": bool,
 }
 """What a learner knows beside the state of its algorithm and the table of rounds, with its kind."""
 
@@ -121,7 +122,8 @@ class OnlineLearner:
     algorithm : Algorithm
         What is deployed, and why.
     seed : int, optional
-        Seed of all random draws; None draws one.
+        Seed of all random draws, the coins too. None takes the coins from the entropy of the
+        system, and draws a seed for the rest.
     """
 
     def __init__(self, algorithm: Algorithm, seed: int | None) -> None:
@@ -131,11 +133,16 @@ class OnlineLearner:
         self.lock = RLock()
         """Held by whoever reads or changes state and rounds: they belong together."""
         self.algorithm = algorithm
+        self.coins_from_seed = seed is not None
+        """Whether some coins could be recomputed by whoever knows the seed."""
         if seed is None:
+            self.coins = np.random.default_rng()
+            self.audit_coins = np.random.default_rng()
             seed = int(np.random.SeedSequence().generate_state(1)[0])
+        else:
+            self.coins = stream(int(seed), "coins")
+            self.audit_coins = stream(int(seed), "audit")
         self.seed = int(seed)
-        self.coins = stream(self.seed, "coins")
-        self.audit_coins = stream(self.seed, "audit")
         self.rounds = Rounds(algorithm.keep if isinstance(algorithm, KeepsCounts) else "rows")
         gated = isinstance(algorithm, Gated) and algorithm.gated
         self._gates = algorithm if gated and isinstance(algorithm, Gated) else None
@@ -598,9 +605,11 @@ class OnlineLearner:
         know them.
         """
         with self.lock:
-            fresh = int(np.random.SeedSequence().generate_state(1)[0])
-            self.coins = stream(fresh, "coins")
-            self.audit_coins = stream(fresh, "audit")
+            self.coins = np.random.default_rng()
+            self.audit_coins = np.random.default_rng()
+            self._not_looked_at = (np.zeros(0), np.zeros(0))
+            if self.rounds.decided == 0:
+                self.coins_from_seed = False
 
 
 class EpochLearner(Shown):
@@ -704,7 +713,8 @@ class EpochLearner(Shown):
 
         The round stays as it was drawn: the guarantee is about the policy (manual overrides are not
         covered). The label of a person who was drawn to be accepted and was rejected counts for
-        nothing, whether it was reported before or not, and cannot be reported any more. A person
+        nothing, whether it was reported before or not, and cannot be reported any more; a bad one
+        that has come stays in the bill of the audit budget. A person
         who was drawn to be rejected and was accepted stays rejected. A decision that agrees with
         the draw changes nothing, nor does reporting it again.
 

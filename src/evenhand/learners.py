@@ -9,6 +9,7 @@ AcceptAll, Uniform, ExploreThenCommit, Exp4, PairedRounds, Unconstrained, FairOn
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -40,7 +41,7 @@ from evenhand.errors import InvalidInput, ProtocolError, StorageError
 from evenhand.estimation import EstimatedLoss, RoundLog
 from evenhand.faircsc import FairCSC
 from evenhand.faircsc.oracle import Method
-from evenhand.fairness.certificate import Certificate
+from evenhand.fairness.certificate import COINS_FROM_SEED, Certificate
 from evenhand.fairness.delta_ledger import Booking
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import FalsePositiveRate, RateLike, as_rates
@@ -141,7 +142,9 @@ class CertifiedLearner(EpochLearner):
         overruled and no group reported after the decision, and a label must come before its cohort
         closes: each of these raises a ProtocolError.
     seed : int, optional
-        Seed of all random draws.
+        Seed of all random draws, for tests and simulations: coming coins can be computed from it,
+        and the certificate says so. None, for people, takes the coins from the entropy of the
+        system.
 
     Raises
     ------
@@ -308,7 +311,13 @@ class CertifiedLearner(EpochLearner):
         That of a frozen policy never changes; only a suspension ends it.
         """
         with self.online.lock:
-            return certificates.certificate_of(self.state, self.epoch)
+            return self._with_coins(certificates.certificate_of(self.state, self.epoch))
+
+    def _with_coins(self, issued: Certificate) -> Certificate:
+        """With what is to be said of the coins."""
+        if not self.online.coins_from_seed:
+            return issued
+        return replace(issued, assumptions=(*issued.assumptions, COINS_FROM_SEED))
 
     def certify(self, policy: Mixture) -> Certificate:
         """A certificate for any mixture of the learner's hypotheses.
@@ -329,7 +338,8 @@ class CertifiedLearner(EpochLearner):
             If its gap may be above the limit; the error says what is missing.
         """
         with self.online.lock:
-            return certificates.certify(self.state, policy, self.epoch.end)
+            issued = certificates.certify(self.state, policy, self.epoch.end)
+            return self._with_coins(issued)
 
     @property
     def bookings(self) -> tuple[Booking, ...]:

@@ -87,6 +87,7 @@ KINDS: Mapping[str, type] = {
     "overruled": np.bool_,  # a human decided otherwise than was drawn
     "erased": np.bool_,  # the person is forgotten
     "group_late": np.bool_,  # the group was reported after the coin
+    "billed": np.bool_,  # overruled after a bad label had come, which stays in the bill of audits
 }
 """The columns beside features and prices, with their kinds."""
 
@@ -348,15 +349,17 @@ class Rounds:
         self.has_new_labels = False
         """Whether labels were reported since the last step."""
         self._memory: dict[str, tuple[tuple[Span, ...], Any]] = {}
-        """What was derived from closed cohorts, by name: mostly the next question is about a few
-        more. Nothing is remembered once somebody of the table is overruled or erased."""
+        """What was read from the rows of closed cohorts, by name: mostly the next question is about
+        a few more. Nothing is remembered once somebody of the table is overruled or erased, and
+        whoever asks can read the rows again: no answer depends on what is remembered."""
         self._so_far: dict[str, tuple[int, Any]] = {}
-        """What was derived from all rounds before some round, by name; forgotten like `_memory`."""
+        """What was read from all rounds before some round, by name; forgotten like `_memory`."""
         self._complete = 0
         """No round before this one lacks its label (a memory of `first_missing`)."""
         self.audit_bill = 0
         """People whom the audit coin accepted and who were bad, or may have been: their label has
-        not come, or they were erased. Whom a human rejected is none of them."""
+        not come, or they were erased. Whom a human rejected before the label came is none of
+        them."""
         self.audits_pending = 0
         """Those of them whose label may still come."""
 
@@ -556,8 +559,8 @@ class Rounds:
         with all that is known of them now.
 
         columns: epoch, at, accept, acceptance, audit, label, settled, overruled, erased and
-        group_late, one entry per person. Features are zeros and the group is None where the person
-        was erased.
+        group_late, one entry per person, and billed where somebody is. Features are zeros and the
+        group is None where the person was erased.
         """
         people = len(columns["accept"])
         start = self._make_room(people, features.shape[1], prices is not None)
@@ -566,6 +569,7 @@ class Rounds:
         self._data["call_left"][rows] = 0
         self._data["group"][rows] = self._codes_of(group, people)
         self._data["label_late"][rows] = False
+        self._data["billed"][rows] = False
         for name, column in columns.items():
             if name != "at":
                 self._data[name][rows] = column
@@ -645,8 +649,9 @@ class Rounds:
     def _bill(self, rows: IntArray | slice) -> tuple[int, int]:
         """What these rows add to `audit_bill` and `audits_pending`."""
         label = self["label"][rows]
-        audited = self["audit"][rows] & ~self["overruled"][rows]
-        pending = audited & (label == 0) & ~self["erased"][rows]
+        overruled = self["overruled"][rows]
+        audited = self["audit"][rows] & (~overruled | self["billed"][rows])
+        pending = audited & (label == 0) & ~self["erased"][rows] & ~overruled
         return int((audited & (label != 1)).sum()), int(pending.sum())
 
     def _count_bill(self, rows: IntArray | None = None, before: tuple[int, int] = (0, 0)) -> None:
@@ -800,6 +805,8 @@ class Rounds:
         changed = np.unique(rows[news])
         bill = self._bill(changed)
         self["overruled"][changed] = True
+        # a label that has come shows that the person was accepted
+        self["billed"][changed] = self["label"][changed] == -1
         self._forget_derived()
         unsettled = np.broadcast_to(window_open, rounds.shape)[news]
         self._drop_labels(changed[self["accept"][changed]], rows[news][unsettled])
@@ -1201,6 +1208,10 @@ class Rounds:
         """(stop, what was derived from all rounds before `stop`); (0, None) if nothing was."""
         return self._so_far.get(name, (0, None))
 
+    def taken_so_far(self, name: str) -> tuple[int, Any]:
+        """The same, and it is not remembered any more: whoever adds to it keeps it again."""
+        return self._so_far.pop(name, (0, None))
+
     def keep_so_far(self, name: str, stop: int, value: object) -> None:
         """What was derived from all rounds before `stop`, none of which lacks its label."""
         self._so_far[name] = (stop, value)
@@ -1318,7 +1329,7 @@ class Rounds:
         """
         codes = self["group"]
         used = list(dict.fromkeys(codes[codes >= 0].tolist()))
-        if self.dropped:  # nobody was erased, and sums know groups by their codes
+        if self.keep == "counts":  # nobody was erased, and sums know groups by their codes
             used = list(range(len(self._groups)))
         renumbered: IntArray = np.full(len(self._groups) + 1, UNKNOWN, dtype=KINDS["group"])
         renumbered[used] = np.arange(len(used))
@@ -1339,8 +1350,6 @@ class Rounds:
             "overdue": self.overdue,
             "keep": self.keep,
             "dropped": (self.dropped, self.dropped_bill),
-            # what cannot be derived again; group codes in it are those of all groups
-            "memory": (self._memory, self._so_far, self._groups) if self.dropped else None,
         }
 
     @classmethod
@@ -1348,10 +1357,6 @@ class Rounds:
         """What `to_fields` wrote; InvalidInput for columns that no run can have led to."""
         rounds = cls(stored["keep"])
         rounds.dropped, rounds.dropped_bill = stored["dropped"]
-        if stored["memory"] is not None:
-            rounds._memory, rounds._so_far, groups = stored["memory"]
-            for group in groups:
-                rounds._code_of(group)
         columns = dict(stored["columns"])
         size = len(columns["accept"])
         columns["at"] = _no_times(size)

@@ -43,7 +43,7 @@ from evenhand.algorithms.certified.intervals import (
     EpochRecord,
 )
 from evenhand.algorithms.certified.quota import Quota
-from evenhand.algorithms.certified.sample import CohortSample
+from evenhand.algorithms.certified.sample import ClosedRounds, CohortSample, KeptCounts
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee, PlannedEpoch
 from evenhand.algorithms.certified.tally import OpenCohorts, Tally
 from evenhand.algorithms.exploration import ExplorationState, Slack
@@ -118,7 +118,7 @@ RECORDS: dict[str, type] = {
         # people
         *(LabelledSample, RoundLog, Counts, Epoch),
         # sums and samples of a learner that keeps counts alone
-        *(OpenCohorts, Tally, CohortSample, PastPeople),
+        *(KeptCounts, OpenCohorts, Tally, ClosedRounds, CohortSample, PastPeople),
         # states of algorithms
         *(TwoPhaseState, ExplorationState, Slack),
         *(CertifiedState, Guarantee, Evidence, EpochRecord, PlannedEpoch),

@@ -38,7 +38,7 @@ from tests.play import WORLD, two_phase
 from evenhand import load
 from evenhand.algorithms.certified import intervals
 from evenhand.algorithms.certified.rule_tables import RuleSlots
-from evenhand.algorithms.certified.sample import audited_people, closed_sample
+from evenhand.algorithms.certified.sample import audited_people, closed_rounds, closed_sample
 from evenhand.fairness.drift import Stream
 from evenhand.hypotheses import FiniteClass, Threshold
 from evenhand.hypotheses.constants import REJECT_ALL
@@ -234,9 +234,9 @@ def check_labels_after_the_closing_stay_outside():
     def learned():
         learner.online.rounds._memory.clear()  # what is remembered would hide a change
         spans = learner.state.spans
-        sample = closed_sample(
-            learner.online.rounds, spans, RuleSlots(()), with_group=False, before=True
-        )
+        rounds = learner.online.rounds
+        closed = closed_rounds(rounds, spans, RuleSlots(()), before=True)
+        sample = closed_sample(rounds, closed, RuleSlots(()), with_group=False, before=True)
         log = sample.log
         audits = audited_people(learner.online.rounds, sample, ("a", "b"), before=True)
         return log.positive.sum(), log.negative.sum(), sum(one.weight.sum() for one in audits)

@@ -187,7 +187,7 @@ class Product:
     quota_people : float, optional
         About how many people come in a period, for spreading the quota over it.
     seed : int
-        Seed of the learner's random draws.
+        Seed of the random draws of planning; the coins are the ledger's own.
     columns : dict, optional
         What features hold that are no plain numbers: for a name the parts of an
         `evenhand.schema.Column`, such as kind, categories and missing. In the file these may stand

@@ -116,6 +116,7 @@ class Trainer:
     def _forget(self) -> None:
         self._learner: CertifiedLearner = self.product.learner()
         online = self._learner.online
+        online.toss_fresh_coins()  # the seed is for planning: coins are the ledger's
         # the ledger counts person by person, so all by which it may draw is published at once
         online.state, epochs = self._learner.algorithm.with_variants(
             online.state, online.rounds.epoch, online.rounds
@@ -602,6 +603,7 @@ def append_rows(
             "overruled": np.array([row.overruled for row in rows]),
             "erased": np.array([row.erased for row in rows]),
             "group_late": np.array([row.group_late for row in rows]),
+            "billed": np.array([row.billed for row in rows]),
         },
         Prices(prices[:, 0], prices[:, 1]) if priced else None,
     )

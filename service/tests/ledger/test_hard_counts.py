@@ -29,7 +29,7 @@ def most_in_a_period(ledger, seconds):
 def could_be_bad(ledger):
     """Audits whose label is not good, as everything is known now, counted over all rows."""
     rows = ledger.history(PRODUCT, usable_only=False)
-    return sum(row.audit and row.label != 1 and not row.overruled for row in rows)
+    return sum(row.audit and row.label != 1 and (row.billed or not row.overruled) for row in rows)
 
 
 def run_with(where, clock, *, quota, budget, seed):
@@ -110,6 +110,36 @@ def test_a_transaction_that_failed_counts_nothing(where, monkeypatch):
         answers = ledger.decide_many([(person(number), terms) for number in range(1, 9)])
         assert [one.drawn.accept for one in answers] == [True] * 2 + [False] * 6
         assert [one.drawn.epoch for one in answers] == [1] * 2 + [9] * 6
+
+
+def audits_of(ledger, terms, reports, people=60):
+    """How many people the audit coin accepted, if these reports follow each of them."""
+    found = 0
+    for number in range(people):
+        drawn = ledger.decide(person(number), terms).drawn
+        if drawn.audit:
+            found += 1
+            for report in reports:
+                ledger.report(drawn.key, report)
+    return found
+
+
+def test_a_bad_label_stays_in_the_count_when_the_person_is_overruled_afterwards(where):
+    with opened(where) as ledger:
+        terms = terms_of(ledger, budget=3)
+        assert audits_of(ledger, terms, (Label(-1), Override(False, "clerk"))) == 3
+    with opened(where) as ledger:  # a new process counts them in the chain
+        assert could_be_bad(ledger) == 3
+        assert audits_of(ledger, terms, ()) == 3  # the same people have the same draws
+        assert not any(ledger.decide(person(100 + n), terms).drawn.audit for n in range(30))
+
+
+@pytest.mark.parametrize("reports", [(Override(False, "clerk"),), (Label(1),)])
+def test_who_was_rejected_before_a_label_came_or_turned_out_well_takes_no_place(tmp_path, reports):
+    with opened(tmp_path / "l.sqlite") as ledger:
+        terms = terms_of(ledger, budget=3)
+        assert audits_of(ledger, terms, reports) > 10
+        assert could_be_bad(ledger) == 0
 
 
 def test_a_quota_needs_terms_that_accept_nobody():

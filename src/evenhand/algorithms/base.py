@@ -55,7 +55,8 @@ class Algorithm(Protocol):
     Notes
     -----
     Requirements: no method changes `rounds` or the state it is given; the same arguments give the
-    same answer; all by which the people of an epoch are judged later is in the state that opened
+    same answer, also after a step that was interrupted (what the table remembers for an algorithm
+    can be read again from its rows, and no answer depends on it); all by which the people of an epoch are judged later is in the state that opened
     the epoch, so nothing that happens to people afterwards can change it.
     """
 

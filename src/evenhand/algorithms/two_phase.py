@@ -42,6 +42,7 @@ from evenhand.algorithms.exploration import (
     SlackRule,
     as_bound,
 )
+from evenhand.algorithms.own_parts import FAILED, watched
 from evenhand.algorithms.settings import (
     require_choice,
     require_exploration,
@@ -95,11 +96,13 @@ class TwoPhaseState:
 
     exploration: where the exploration stands, and what its sample allows. learned_to: the loss was
     last computed from rounds before this one. learned: how many of them were resolved then.
+    trouble: why no new policy could be found.
     """
 
     exploration: ExplorationState
     learned_to: int = 0
     learned: int = 0
+    trouble: str | None = None
 
     @property
     def exploring(self) -> bool:
@@ -311,7 +314,13 @@ class TwoPhase:
                 return state, self.still_exploring(state, rounds)
         elif not has_news(state, rounds):
             return state, None
-        state = learn(state, rounds)
+        try:
+            return self.next_policy(replace(learn(state, rounds), trouble=None), rounds)
+        except FAILED as failure:  # the policy in force stays; with the next labels once more
+            return replace(state, trouble=str(failure)), None
+
+    def next_policy(self, state: TwoPhaseState, rounds: Rounds) -> tuple[TwoPhaseState, Epoch]:
+        """From all settled rounds: what is deployed next."""
         if self.is_frozen(state):
             return state, self.frozen_epoch(rounds)
 
@@ -368,7 +377,7 @@ class TwoPhase:
             return oracle
         exact = self.method == "column-generation" or slack.limit == 0  # no room to tighten
         oracle = bind_fair(
-            self.hypotheses,
+            watched(self.hypotheses),
             loss.features,
             loss.group,
             self.rates,
@@ -516,6 +525,7 @@ class TwoPhase:
         """
         return (
             *self._about_claim(state),
+            *_about_trouble(state),
             *self.exploration_rule.notes(state.exploration, rounds),
             *_about_solver(rounds),
         )
@@ -560,6 +570,12 @@ def _ended(rounds: Rounds) -> list[Epoch]:
     """All epochs; the last one ends now."""
     last = rounds.epoch
     return [*rounds.epochs[:-1], replace(last, rounds=rounds.decided - last.first_round)]
+
+
+def _about_trouble(state: TwoPhaseState) -> list[Note]:
+    if state.trouble is None:
+        return []
+    return [Note("no rules", f"no new policy was found: {state.trouble}. The last one stays.")]
 
 
 def _about_solver(rounds: Rounds) -> list[Note]:

@@ -357,6 +357,10 @@ GIVEN_POLICY_ASSUMPTIONS = (
 """The assumptions of a certificate for a policy that was there before."""
 
 
+COINS_FROM_SEED = "coins can be recomputed from the seed: for tests and simulations"
+"""What the certificate of a learner that was given a seed assumes, beside all others."""
+
+
 def standard_assumptions(
     *,
     maturity: str | None = None,
@@ -390,7 +394,7 @@ def standard_assumptions(
     Examples
     --------
     >>> len(standard_assumptions()), len(standard_assumptions(late_groups=True))
-    (4, 5)
+    (5, 6)
     """
     watched = ""
     if drift_false_alarm is not None:
@@ -411,6 +415,7 @@ def standard_assumptions(
         labels,
         "the recorded propensities are those with which decisions were drawn; the audit coin "
         "ignores the person",
+        "people are erased without knowledge of coming coins",
     ]
     if late_groups:
         assumptions.append(

@@ -495,7 +495,12 @@ class _BoundEstimator:
         # whatever the caller has set for the estimators around this one.
         with one_blas_thread(), config_context(enable_metadata_routing=False):
             if self.schema is None or (self._plain and _model_name(model) in _PLAIN_FORMS):
-                return model.fit(self.rows[order], accept, **{self.weight_name: weight})
+                try:
+                    return model.fit(self.rows[order], accept, **{self.weight_name: weight})
+                except Exception as error:  # whatever a model of the user's raises
+                    raise UnsuitableEstimator(
+                        f"{type(model).__name__} cannot be fitted: {_first_line(error)}"
+                    ) from error
             frame = self._frame.iloc[order].reset_index(drop=True)
             try:
                 return model.fit(frame, accept, **{self.weight_name: weight})

@@ -15,7 +15,8 @@ from evenhand.algorithms.certified.evidence import (
     Evidence,
     PastPeople,
     group_codes,
-    past_people,
+    people_before,
+    with_people_of,
 )
 from evenhand.fairness import FalseNegativeRate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
@@ -88,7 +89,9 @@ def test_past_people_are_those_of_closed_cohorts_who_are_left(erased):
     rounds = table()
     rounds.erase(np.arange(erased))
     spans = [(1, 0, 150), (1, 150, 300)]
-    past = past_people(rounds, spans, before=True)
+    past = people_before(rounds)
+    for span in spans:
+        past = with_people_of(past, rounds, span)
     expected = Counter(zip(PEOPLE.features[erased:300, 0], PEOPLE.group[erased:300], strict=True))
     found = dict(zip(zip(past.features[:, 0], past.group, strict=True), past.weight, strict=True))
     assert found == expected

@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.play import WORLD
 
+from evenhand import CertifiedLearner, storage
 from evenhand.algorithms.certified.hard_counts import (
     budget_left,
     budget_spent,
@@ -50,3 +52,41 @@ def test_a_budget_is_spent_when_no_label_can_free_it():
 def test_an_entry_replaces_that_of_its_epoch():
     assert with_entry({1: "a", 2: "b"}, 2, "c") == {1: "a", 2: "c"}
     assert with_entry({1: "a", 2: "b"}, 2, None) == {1: "a"}
+
+
+def audits_that_were_bad(reported, budget=20, calls=40):
+    """Bad audits whose label was reported, where each accepted person is then overruled; and the
+    bill. reported: the order of the two reports.
+    """
+    learner = CertifiedLearner(
+        WORLD.hypotheses, "fpr", 0.2, 0.05, audit_budget=budget, audit_rate=0.5, seed=1
+    )
+    generator = np.random.default_rng(2)
+    bad = 0
+    for _ in range(calls):
+        people = WORLD.draw(50, generator)
+        decisions = learner.decide(people.features, people.group)
+        accepted = decisions.round[decisions.accept]
+        if reported:
+            learner.observe(accepted, np.full(len(accepted), -1))
+            bad += int(decisions.audit.sum())
+        learner.overrule(accepted, False)
+    return bad, learner.online.rounds
+
+
+def test_a_bad_label_that_has_come_stays_in_the_bill_when_a_human_overrules():
+    """Else the budget would be free again, and again."""
+    bad, rounds = audits_that_were_bad(reported=True)
+    assert bad == rounds.audit_bill == 20
+    assert rounds.audits_pending == 0
+    rounds._count_bill()
+    assert rounds.audit_bill == 20
+    encoder = storage.Encoder()
+    again = storage.Decoder(encoder.arrays).decode(encoder.encode(rounds))
+    assert again.audit_bill == 20
+
+
+def test_whom_a_human_rejects_before_a_label_comes_is_not_in_the_bill():
+    _, rounds = audits_that_were_bad(reported=False)
+    assert rounds.audit_bill == rounds.audits_pending == 0
+    assert rounds["audit"].sum() > 100

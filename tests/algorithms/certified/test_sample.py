@@ -2,14 +2,23 @@
 stands for all; nobody who was erased.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.play import WORLD, decide_people, report_all
 
 from evenhand import CertifiedLearner, ScoreThresholds
 from evenhand.algorithms.certified import sample
+from evenhand.algorithms.certified.closing import closed_of
 from evenhand.algorithms.certified.rule_tables import RuleSlots
-from evenhand.algorithms.certified.sample import audited_people, closed_sample, most_rows
+from evenhand.algorithms.certified.sample import (
+    ClosedRounds,
+    audited_people,
+    closed_rounds,
+    closed_sample,
+    most_rows,
+)
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.policies import Mixture
@@ -49,7 +58,8 @@ def continuous(seed=0):
 
 
 def taken(rounds, spans=SPANS, slots=CUTS):
-    return closed_sample(rounds, spans, slots, with_group=False, before=False)
+    closed = closed_rounds(rounds, spans, slots, before=False)
+    return closed_sample(rounds, closed, slots, with_group=False, before=False)
 
 
 def audits(rounds, spans=SPANS, groups=("a", "b")):
@@ -167,11 +177,8 @@ def test_a_learner_adds_the_counts_of_each_cohort_once(monkeypatch):
         decisions = learner.decide(rows, group)
         learner.observe(decisions.round[decisions.accept], label[decisions.accept])
     state, rounds = learner.online.state, learner.online.rounds
-    known, rest = rounds.remembered(sample.CELLS, state.spans)
+    known = closed_of(state, rounds).between_cuts
     assert known is not None
-    assert not rest
-    anew = sum(
-        sample._counted_between_cuts(rounds, first, stop, state.process.slots)
-        for _, first, stop in state.spans
-    )
-    np.testing.assert_array_equal(known[:, :3], anew[:, :3])
+    nothing = ClosedRounds.none(rounds, before=True)
+    anew = replace(nothing, spans=state.spans).with_between_cuts(rounds, state.process.slots)
+    np.testing.assert_array_equal(known, anew.between_cuts)

@@ -7,7 +7,9 @@ many clients and replicas decide at once.
 A transaction holds the head of the chain, so the rows before it are all there are: what is read
 here is the state of the world when the coin is tossed. The audits that count are the live ones
 whose label has not come, has come bad, or is disputed; so the budget holds for every outcome that
-may still come. A label that is taken back after somebody else had its place can exceed it.
+may still come. A human who rejects the person takes the audit out of the count if no label has
+come. A label that is taken back after somebody else had its place can exceed it, and so can one of
+a person whom a human is said to have rejected.
 
 The counts follow from the chain. They are kept in memory up to a row; the rows of other replicas,
 and the labels that have come since, are read when the next coin is tossed.
@@ -152,7 +154,7 @@ def _is_audit(body: str) -> bool:
 
 
 def _not_good(connection: Connection, audits: list[int]) -> set[int]:
-    """Those of the decisions whose label is not good, and whom no human rejected."""
+    """Those of the decisions that count as bad."""
     o = OUTCOMES.c
     found: set[int] = set()
     for start in range(0, len(audits), AT_ONCE):
@@ -163,7 +165,6 @@ def _not_good(connection: Connection, audits: list[int]) -> set[int]:
         ):
             reports[seq].append((kind, value))
         for seq, reported in reports.items():
-            standing = facts_from(True, reported).standing
-            if not (standing.overruled or standing.label == 1):
+            if facts_from(True, reported).costs_an_audit:
                 found.add(seq)
     return found

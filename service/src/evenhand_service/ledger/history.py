@@ -161,6 +161,9 @@ class Row:
         When the last report about the outcome came; None if the label is not known.
     key : str or None
         The key of the application; None if the person has been erased.
+    billed : bool
+        Whether the decision was overruled although a label that is not good has come: an audit then
+        stays in the bill of the audit budget.
 
     Examples
     --------
@@ -190,6 +193,7 @@ class Row:
     group_late: bool = False
     label_at: float | None = None
     key: str | None = None
+    billed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +424,8 @@ class LedgerReader:
     ) -> Row:
         """The decision of a row of _PAGE."""
         end = math.inf if maturity is None else stored.at + maturity
-        standing = reports.facts(stored.seq, body["accept"]).standing
+        facts = reports.facts(stored.seq, body["accept"])
+        standing = facts.standing
         features = None
         prices = None
         group = None
@@ -446,6 +451,7 @@ class LedgerReader:
             group_late=late,
             label_at=reports.last_outcome(stored.seq) if standing.label else None,
             key=key,
+            billed=standing.overruled and body["accept"] and facts.costs_an_audit,
             **{name: body[name] for name in names},
         )
 
@@ -534,7 +540,8 @@ class LedgerReader:
         """
         rows = []
         for seq, past, private in self._pasts(product, after, upto, FOREVER):
-            at, epoch, accept, acceptance, audit, label, settled, overruled, late, told, _ = past
+            at, epoch, accept, acceptance, audit, label, settled, *marks, told, billed, _ = past
+            overruled, late = marks
             features = None
             group = None
             prices = None
@@ -564,6 +571,7 @@ class LedgerReader:
                     settled=settled,
                     group_late=late and private is not None,
                     label_at=None if told is None else float(told),
+                    billed=billed,
                 )
             )
         return rows
@@ -1101,11 +1109,11 @@ def past_of(row: Row, now: Row) -> tuple[str, Json]:
     the same decision as it is known now, for those who count groups and overruled decisions.
     """
     kept = (row.at, row.epoch, row.accept, row.acceptance, row.audit)
-    known = (row.label, row.settled, row.overruled, row.group_late, row.label_at, now.overruled)
+    marks = (row.overruled, row.group_late, row.label_at, row.billed)
     private: Json = {"features": row.features, "group": row.group, "prices": row.prices}
     if now.group != row.group:
         private["now"] = now.group
-    return canonical([*kept, *known]), private
+    return canonical([*kept, row.label, row.settled, *marks, now.overruled]), private
 
 
 def _policies(connection: Connection, product: str) -> list[PolicyRecord]:

@@ -250,6 +250,15 @@ class Facts:
                 return Standing("resolved", next(iter(labels)))
         return Standing("disputed")
 
+    @property
+    def costs_an_audit(self) -> bool:
+        """Whether an acceptance by the audit coin counts as bad: unless the label is good, or a
+        human rejected the person and no label came, which only somebody who was accepted has.
+        """
+        if self.standing.overruled and not self.labels:
+            return False
+        return replace(self, overrides=frozenset()).standing.label != 1
+
     def refuses(self, report: Report) -> bool:
         """Say whether a report is a label of a person whom the machine rejected.
 

@@ -13,7 +13,13 @@ from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.evidence import group_codes
 from evenhand.algorithms.certified.intervals import BettingProcess, EpochRecord
 from evenhand.algorithms.certified.rule_tables import RuleSlots
-from evenhand.algorithms.certified.sample import remember_closed, still_needed
+from evenhand.algorithms.certified.sample import (
+    ClosedRounds,
+    KeptCounts,
+    closed_rounds,
+    remember,
+    still_needed,
+)
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, TalliedCohort
 from evenhand.rounds import Counts, Rounds
@@ -22,18 +28,31 @@ from evenhand.words import BoolArray
 NO_RULES = RuleSlots(())
 
 
-def count_open(state: CertifiedState, rounds: Rounds, now: float | None) -> OpenCohorts:
+def count_open(state: CertifiedState, rounds: Rounds, now: float | None) -> CertifiedState:
     """Sums over the rounds that have matured and are not closed, with those since the last
-    look: all of them will close together. They stay in the table's memory, as what can be
-    counted anew from its rows.
+    look: all of them will close together. Where rows are kept the sums can be counted anew from
+    them, so they are left in the table's memory; where rows leave they are part of the state.
     """
+    cohorts = _open_cohorts(state, rounds, now)
+    if rounds.keep == "rows":
+        return state
+    return replace(state, kept=KeptCounts(closed_of(state, rounds), cohorts))
+
+
+def _open_cohorts(state: CertifiedState, rounds: Rounds, now: float | None) -> OpenCohorts:
     process = state.process
     slots = rule_slots(state)
     cohorts: OpenCohorts | None
-    _, cohorts = rounds.so_far(OPEN)
+    if rounds.keep == "rows":
+        # taken out while they are added to: if that is interrupted, they are counted anew
+        _, cohorts = rounds.taken_so_far(OPEN)
+    else:
+        cohorts = None if state.kept is None else state.kept.open
     other_rules = cohorts is not None and cohorts.slots not in (None, slots)
     if cohorts is None or cohorts.since != state.closed_to or other_rules:
         cohorts = OpenCohorts(state.closed_to, state.closed_to)
+    elif rounds.keep == "counts":
+        cohorts = cohorts.copy()
     judged = {}
     if isinstance(process, BettingProcess):
         records = state.records.items()
@@ -42,8 +61,40 @@ def count_open(state: CertifiedState, rounds: Rounds, now: float | None) -> Open
         }
     stop = rounds.matured(now, state.guarantee.maturity)
     cohorts.feed(rounds, stop, slots, judged, group_decides=state.guarantee.group_decides)
-    rounds.keep_so_far(OPEN, cohorts.fed_to, cohorts)
+    if rounds.keep == "rows":
+        rounds.keep_so_far(OPEN, cohorts.fed_to, cohorts)
     return cohorts
+
+
+def closed_of(state: CertifiedState, rounds: Rounds) -> ClosedRounds:
+    """What planning keeps of the closed cohorts of this run."""
+    if rounds.keep == "rows":
+        return closed_rounds(
+            rounds,
+            state.spans,
+            rule_slots(state),
+            before=state.first_run,
+            fixed=not state.guarantee.nominates,
+        )
+    if state.kept is None:
+        return ClosedRounds.none(rounds, before=state.first_run)
+    return state.kept.closed
+
+
+def _with_closed(state: CertifiedState, rounds: Rounds, closed: ClosedRounds) -> CertifiedState:
+    """The same with what planning keeps, where rows leave; else the table remembers it."""
+    if rounds.keep == "rows":
+        remember(rounds, closed, before=state.first_run)
+        return state
+    return replace(state, kept=KeptCounts(closed))
+
+
+def count_between_cuts(state: CertifiedState, rounds: Rounds) -> CertifiedState:
+    """Where rows leave: the exact counts between cuts, while the rows of all cohorts are there."""
+    if rounds.keep == "rows" or state.guarantee.nominates:
+        return state
+    closed = closed_of(state, rounds).with_between_cuts(rounds, rule_slots(state))
+    return _with_closed(state, rounds, closed)
 
 
 def matured(
@@ -53,7 +104,7 @@ def matured(
 
     A prefix, because closing whoever is ready would select people with quick labels.
     """
-    cohorts = count_open(state, rounds, now)
+    cohorts = _open_cohorts(state, rounds, now)
     slots = rule_slots(state)
     for span in cohorts.spans:
         _, first, stop = span
@@ -78,18 +129,19 @@ def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds)
     group_accepted_shares = state.group_accepted_shares
     if accepted_shares is not None and record is not None:
         accepted_shares, group_accepted_shares = _with_accepted_shares_of(state, cohort, record)
-    evidence = state.evidence.add(cohort, state.groups, judged=judged)
-    remember_closed(rounds, state.spans, cohort, rule_slots(state))
-    return replace(
+    span = (cohort.epoch, cohort.first, cohort.stop)
+    closed = closed_of(state, rounds).with_cohort(rounds, span, rule_slots(state), cohort)
+    state = replace(
         state,
         process=process,
         contradictions=contradictions,
         accepted_shares=accepted_shares,
         group_accepted_shares=group_accepted_shares,
-        evidence=evidence,
+        evidence=state.evidence.add(cohort, state.groups, judged=judged),
         closed_to=cohort.stop,
-        spans=(*state.spans, (cohort.epoch, cohort.first, cohort.stop)),
+        spans=(*state.spans, span),
     )
+    return _with_closed(state, rounds, closed)
 
 
 def _with_accepted_shares_of(
@@ -139,10 +191,9 @@ def needed_rows(state: CertifiedState, rounds: Rounds) -> BoolArray | None:
     """Where counts alone are kept: which rows of the table are still needed; None: all of
     them.
     """
-    _, cohorts = rounds.so_far(OPEN)
+    cohorts = None if state.kept is None else state.kept.open
     if state.process is None or state.drift is None or cohorts is None:
         return None
     if cohorts.since != state.closed_to:
         return None  # a cohort has just been closed: at the next look
-    slots = rule_slots(state)
-    return still_needed(rounds, state.spans, cohorts, slots, state.drift.fed_to)
+    return still_needed(rounds, closed_of(state, rounds), cohorts, state.drift.fed_to)

@@ -2,11 +2,9 @@
 look at.
 
 `Evidence` holds sums: no single person can be found in them, so they stay when somebody is erased.
-`past_people` is read from the table of rounds whenever they are needed, so
-whoever is erased there is gone here.
+`PastPeople` is read from the table of rounds, so whoever is erased there is gone here.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -179,22 +177,21 @@ class PastPeople:
         return PastPeople(rows, both[keep], total[chosen])
 
 
-def past_people(rounds: Rounds, spans: Sequence[Span], *, before: bool) -> PastPeople:
-    """The people of closed cohorts who are left; `before`: and those of an audited history."""
-    name = f"past people {before}"
-    known, rest = rounds.remembered(name, spans)
-    past: PastPeople = PastPeople.nobody() if known is None else known
-    if known is None:
-        for log, audited in rounds.before if before else ():
-            if audited:
-                group = np.full(len(log), None) if log.group is None else log.group
-                past = past.add(log.features, group, log.count)
-    for _, first, stop in rest:
-        features, group, weight = rounds.people(first, stop, most=MOST_NEW)
-        if len(features):
-            past = past.add(features, group, weight)
-    rounds.remember(name, spans, past)
+def people_before(rounds: Rounds) -> PastPeople:
+    """The people of an audited history."""
+    past = PastPeople.nobody()
+    for log, audited in rounds.before:
+        if audited:
+            group = np.full(len(log), None) if log.group is None else log.group
+            past = past.add(log.features, group, log.count)
     return past
+
+
+def with_people_of(past: PastPeople, rounds: Rounds, span: Span) -> PastPeople:
+    """With those people of a closed cohort who are left."""
+    _, first, stop = span
+    features, group, weight = rounds.people(first, stop, most=MOST_NEW)
+    return past.add(features, group, weight) if len(features) else past
 
 
 def first_arrivals(rounds: Rounds, first: int, stop: int) -> PastPeople:

@@ -30,8 +30,9 @@ import numpy as np
 from evenhand.algorithms.certified.evidence import PastPeople, group_codes
 from evenhand.algorithms.certified.intervals import BettingProcess
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
+from evenhand.algorithms.own_parts import OwnPartFailed, asking_rule
 from evenhand.contracts import Hypothesis, HypothesisClass
-from evenhand.errors import CannotEstimateRate, InvalidInput
+from evenhand.errors import CannotEstimateRate
 from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression, spread
 from evenhand.faircsc import bind_fair
@@ -98,8 +99,9 @@ def nominees(
     supports = _supports(state.guarantee, hypotheses, people, _thinned(log), regression, loss)
     for hypothesis in supports:
         try:
-            accepts = hypothesis.accepts(people.features, shown)
-        except InvalidInput:  # a model that cannot read all people whom it would have to judge
+            with asking_rule(hypothesis):
+                accepts = hypothesis.accepts(people.features, shown)
+        except OwnPartFailed:  # a model that cannot read all people whom it would have to judge
             continue
         alike = (known == accepts) @ people.weight
         if alike.max(initial=0.0) >= ALIKE * people.weight.sum() or is_constant(hypothesis):

@@ -28,7 +28,20 @@ def _about_evidence(state: CertifiedState) -> list[Note]:
         why = "; ".join(state.ended)
         text = f"suspended at round {state.began} ({why}); this is certification run {state.run}."
         found.append(Note("suspended", text))
-    if state.process is None:
+    if state.trouble is not None and state.process is None:
+        text = f"only constants are deployed: {state.trouble}."
+        found.append(Note("no rules", text))
+    elif state.trouble is not None:
+        text = f"no new rule was nominated: {state.trouble}. What is certified stays in force."
+        found.append(Note("no rules", text))
+    groups = state.guarantee.groups or state.evidence.groups
+    if state.process is None and len(groups) < 2:
+        text = (
+            f"only constants are deployed: {len(groups)} of the groups that people came from have "
+            f"{FIRST_PEOPLE} people, and a gap is between two."
+        )
+        found.append(Note("waiting for people", text))
+    elif state.process is None:
         for group, rate, have in state.evidence.missing(
             state.guarantee.rates, state.guarantee.groups
         ):

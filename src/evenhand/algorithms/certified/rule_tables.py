@@ -5,7 +5,8 @@ from hashlib import sha256
 
 import numpy as np
 
-from evenhand.contracts import Hypothesis
+from evenhand.algorithms.own_parts import asking_rule
+from evenhand.contracts import Batch, Hypothesis
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
@@ -32,7 +33,17 @@ def acceptance_table(
     if others:  # candidates come first, then the class, whose rules are asked together
         parts = (members[: others[0]], members[others[0] :])
         return np.concatenate([acceptance_table(part, features, group) for part in parts])
-    batch = together(members) if together else None
+    with asking_rule(members[0]):
+        return _answers(members, together(members) if together else None, features, group)
+
+
+def _answers(
+    members: tuple[Hypothesis, ...],
+    batch: Batch | None,
+    features: FloatArray,
+    group: GroupArray | None,
+) -> BoolArray:
+    """The same for rules of one kind."""
     if batch is not None and batch.columns in (None, features.shape[1]) and len(features):
         people = min(TILE, max(ANSWERS_AT_ONCE // len(members), FEWEST))
         first = batch(features[:people].T)

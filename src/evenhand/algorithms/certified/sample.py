@@ -21,12 +21,18 @@ in [0, 1]: .0035 for 20,000 rounds, and none where the counts are exact.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from evenhand.algorithms.certified.evidence import MOST_NEW, PastPeople, group_codes
+from evenhand.algorithms.certified.evidence import (
+    MOST_NEW,
+    PastPeople,
+    group_codes,
+    people_before,
+    with_people_of,
+)
 from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.algorithms.certified.tally import OpenCohorts, TalliedCohort
 from evenhand.estimation import RoundLog
@@ -43,9 +49,8 @@ table of who accepts whom has about MOST_ANSWERS entries, but at least FEWEST_RO
 """
 LEVELS = 65
 """Levels of a round (`sampling_level`) lie below this."""
-SAMPLE = "planning sample"
-CELLS = "people between cuts"
-"""The names under which the table remembers the sample, and the exact counts."""
+CLOSED = "closed rounds"
+"""The name under which the table remembers what was read from closed cohorts."""
 
 
 def most_rows(rules: int) -> int:
@@ -123,6 +128,93 @@ class CohortSample:
 
 
 @dataclass(frozen=True, eq=False)
+class ClosedRounds:
+    """What planning keeps of closed cohorts, one cohort added after the other.
+
+    spans: the cohorts; pieces: the sample of each, all of it where it was decided in aggregate;
+    levels (3,): k of each stratum, which only rises; past: the people whom forecasts are made for.
+    between_cuts (cells, 3): people by the last cut that they reach and by outcome (rejected, good,
+    bad), of the cohorts that were decided one by one and without those who could not be accepted;
+    None while nobody needs it.
+    """
+
+    past: PastPeople
+    spans: tuple[Span, ...] = ()
+    pieces: tuple[CohortSample | Counts, ...] = ()
+    levels: IntArray = field(default_factory=lambda: np.zeros(3, dtype=np.int64))
+    between_cuts: FloatArray | None = None
+
+    @classmethod
+    def none(cls, rounds: Rounds, *, before: bool) -> "ClosedRounds":
+        """Before the first cohort; `before`: with what was known before the first round."""
+        return cls(people_before(rounds) if before else PastPeople.nobody())
+
+    def with_cohort(
+        self,
+        rounds: Rounds,
+        span: Span,
+        slots: RuleSlots,
+        cohort: Counts | TalliedCohort | None = None,
+    ) -> "ClosedRounds":
+        """With one more cohort; its sums, where they are at hand, say the same as its rows."""
+        _, first, stop = span
+        aggregated = rounds.is_aggregated(first)
+        sizes = cohort.strata if isinstance(cohort, TalliedCohort) else None
+        piece: CohortSample | Counts
+        if aggregated:
+            piece = rounds.count(first, stop)
+        else:
+            piece = CohortSample.of(rounds, span, self.levels, sizes)
+        pieces = (*self.pieces, piece)
+        levels = _least_levels(pieces, most_rows(len(slots.members)), self.levels)
+        if (levels > self.levels).any():
+            pieces = tuple(
+                one.thin(levels) if isinstance(one, CohortSample) else one for one in pieces
+            )
+        between_cuts = self.between_cuts
+        if between_cuts is not None and not aggregated:
+            between_cuts = between_cuts + _between_cuts_in(rounds, span, slots, cohort)
+        return ClosedRounds(
+            with_people_of(self.past, rounds, span),
+            (*self.spans, span),
+            pieces,
+            levels,
+            between_cuts,
+        )
+
+    def with_between_cuts(self, rounds: Rounds, slots: RuleSlots) -> "ClosedRounds":
+        """The same with the exact counts from the rows, where all rules cut one column. The rules
+        are those of all later cohorts, too.
+        """
+        if not slots.one_column or self.between_cuts is not None:
+            return self
+        total = np.zeros((len(slots) + 1, 3))
+        for span in self.spans:
+            if not rounds.is_aggregated(span[1]):
+                total = total + _between_cuts_in(rounds, span, slots)
+        return replace(self, between_cuts=total)
+
+    @property
+    def all_are_in(self) -> bool:
+        """Whether nobody was left out."""
+        parts = [piece for piece in self.pieces if isinstance(piece, CohortSample)]
+        return all(len(part.log) == part.sizes.sum() for part in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptCounts:
+    """What is known of rounds whose rows leave once they are counted (keep="counts"). Nobody could
+    count it again, so it is part of the state; and nobody can be erased there.
+
+    closed: of the closed cohorts of this run; open: of all rounds that are not closed, None before
+    the first look.
+    """
+
+    closed: ClosedRounds
+    open: OpenCohorts | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class ClosedSample:
     """What planning knows of closed cohorts.
 
@@ -146,29 +238,54 @@ class ClosedPeople:
     past: PastPeople
 
 
-def closed_sample(
+def closed_rounds(
     rounds: Rounds,
     spans: Sequence[Span],
     slots: RuleSlots,
     *,
-    with_group: bool,
     before: bool,
-) -> ClosedSample | None:
-    """The sample of these cohorts; None if there is nobody. slots: where the rules cut; with_group:
-    whether rows of different groups stay apart; before: with what was known before the first round.
+    fixed: bool = True,
+) -> ClosedRounds:
+    """What the rows of the table say of these cohorts: the table remembers what was read, and
+    whoever is erased there is gone here. slots: where the rules cut; before: with what was known
+    before the first round; fixed: whether no rule joins later, so that people can be counted
+    between cuts.
     """
-    pieces = _taken(rounds, spans, most_rows(len(slots.members)))
+    closed: ClosedRounds | None
+    closed, rest = rounds.remembered(f"{CLOSED}, {before}", spans)
+    if closed is None:
+        closed = ClosedRounds.none(rounds, before=before)
+    for span in rest:
+        closed = closed.with_cohort(rounds, span, slots)
+    if fixed and not closed.all_are_in:
+        closed = closed.with_between_cuts(rounds, slots)
+    remember(rounds, closed, before=before)
+    return closed
+
+
+def remember(rounds: Rounds, closed: ClosedRounds, *, before: bool) -> None:
+    """Nobody need be looked at again."""
+    rounds.remember(f"{CLOSED}, {before}", closed.spans, closed)
+
+
+def closed_sample(
+    rounds: Rounds, closed: ClosedRounds, slots: RuleSlots, *, with_group: bool, before: bool
+) -> ClosedSample | None:
+    """The sample of closed cohorts; None if there is nobody. slots: where the rules cut;
+    with_group: whether rows of different groups stay apart; before: with what was known before the
+    first round.
+    """
     seen = [log for log, _ in rounds.before] if before else []
-    seen += [piece.log for piece in pieces]
+    seen += [piece.log for piece in closed.pieces]
     weighted = [log for log, _ in rounds.before] if before else []
-    weighted += _weighted(rounds, spans, pieces, slots)
+    weighted += _weighted(closed, slots)
     all_in = all(one is other for one, other in zip(seen, weighted, strict=True))
     observed = _merged(seen, with_group=with_group)
     if observed is None:
         return None
     log = observed if all_in else _merged(weighted, with_group=with_group)
     assert log is not None
-    return ClosedSample(log, observed, pieces)
+    return ClosedSample(log, observed, closed.pieces)
 
 
 def _merged(logs: list[RoundLog], *, with_group: bool) -> RoundLog | None:
@@ -178,44 +295,26 @@ def _merged(logs: list[RoundLog], *, with_group: bool) -> RoundLog | None:
     return RoundLog.merged(possible) if possible else None
 
 
-def _taken(rounds: Rounds, spans: Sequence[Span], most: int) -> list[CohortSample | Counts]:
-    """The sample of each cohort; of one that was decided in aggregate, all of it."""
-    known, rest = rounds.remembered(SAMPLE, spans)
-    pieces: list[CohortSample | Counts] = [] if known is None else known
-    k = _least_levels(pieces, most)
-    for span in rest:
-        _, first, stop = span
-        if rounds.is_aggregated(first):
-            pieces = [*pieces, rounds.count(first, stop)]
-        else:
-            pieces = [*pieces, CohortSample.of(rounds, span, k)]
-            k = _least_levels(pieces, most)
-    pieces = [piece.thin(k) if isinstance(piece, CohortSample) else piece for piece in pieces]
-    rounds.remember(SAMPLE, spans, pieces)
-    return pieces
-
-
-def _least_levels(pieces: list[CohortSample | Counts], most: int) -> IntArray:
-    """(3,): the smallest k of each stratum for which at most so many rounds are kept."""
+def _least_levels(pieces: Sequence[CohortSample | Counts], most: int, levels: IntArray) -> IntArray:
+    """(3,): the smallest k of each stratum for which at most so many rounds are kept; at least
+    `levels`, below which nobody is there any more.
+    """
     parts = [piece for piece in pieces if isinstance(piece, CohortSample)]
-    k = np.zeros(3, dtype=np.int64)
+    k = levels.copy()
     if not parts:
         return k
     for stratum, of_level in enumerate(np.sum([part.of_level for part in parts], axis=0)):
         kept = np.cumsum(of_level[::-1])[::-1]  # rounds of this level or a higher one
-        k[stratum] = int(np.argmax(kept <= most))
-        # what was thinned before is not there any more, but it was too much then
-        k[stratum] = max(k[stratum], int(np.argmax(of_level > 0)))
+        k[stratum] = max(k[stratum], int(np.argmax(kept <= most)))
     return k
 
 
-def _weighted(
-    rounds: Rounds, spans: Sequence[Span], pieces: list[CohortSample | Counts], slots: RuleSlots
-) -> list[RoundLog]:
+def _weighted(closed: ClosedRounds, slots: RuleSlots) -> list[RoundLog]:
     """The logs with weights; the same objects where nobody was left out."""
+    pieces = closed.pieces
     parts = [piece for piece in pieces if isinstance(piece, CohortSample)]
     scales = [part.scale for part in parts]
-    if all(len(part.log) == part.sizes.sum() for part in parts):
+    if closed.all_are_in:
         return [piece.log for piece in pieces]
     # a small cohort may have nobody in the sample: the others stand for its people, too
     sizes = np.sum([part.sizes for part in parts], axis=0)
@@ -223,9 +322,9 @@ def _weighted(
     whole = np.bincount(strata, weights=np.concatenate(scales), minlength=3)
     factor = np.divide(sizes, whole, out=np.ones(3), where=whole > 0)
     scales = [scale * factor[part.stratum] for scale, part in zip(scales, parts, strict=True)]
-    if slots.one_column:
+    exact = closed.between_cuts
+    if exact is not None:
         # the exact number of people between two cuts, over what the sample says, by outcome
-        exact = _between_cuts(rounds, spans, slots)[:, :3]
         size = exact.size
         places = [3 * slots.cell(part.log.features) + _outcome(part.log) for part in parts]
         total = sum(
@@ -251,82 +350,41 @@ def _times(log: RoundLog, scale: FloatArray) -> RoundLog:
     return RoundLog.of_checked(**{**vars(log), **counts})
 
 
-def _between_cuts(rounds: Rounds, spans: Sequence[Span], slots: RuleSlots) -> FloatArray:
-    """(cells, 4): people of these cohorts, which were decided one by one, by the last cut that they
-    reach and by outcome; without those who could not be accepted.
-    """
-    total, rest = rounds.remembered(CELLS, spans)
-    if total is None:
-        total = np.zeros((len(slots) + 1, 4))
-    for _, first, stop in rest:
-        if not rounds.is_aggregated(first):
-            total = total + _counted_between_cuts(rounds, first, stop, slots)
-    rounds.remember(CELLS, spans, total)
-    return np.asarray(total)
-
-
-def _counted_between_cuts(rounds: Rounds, first: int, stop: int, slots: RuleSlots) -> FloatArray:
-    """The same of one cohort, from its rows."""
-    cells = len(slots) + 1
-    total = np.zeros(4 * cells)
-    for rows in rounds.resolved_rows(first, stop):
-        place = 4 * slots.cell(rounds.features_of(rows)) + rounds.outcomes(rounds["round"][rows])
-        total += np.bincount(place, minlength=4 * cells)
-    return total.reshape(cells, 4)
-
-
-def remember_closed(
-    rounds: Rounds, before: Sequence[Span], cohort: Counts | TalliedCohort, slots: RuleSlots
-) -> None:
-    """A cohort has closed: add its sample and its exact counts to those of the cohorts before it,
-    if these are known, so that nobody need be looked at again.
-    """
-    span = (cohort.epoch, cohort.first, cohort.stop)
-    spans = (*before, span)
-    pieces, rest = rounds.remembered(SAMPLE, before)
-    if not rest:
-        pieces = [] if pieces is None else pieces
-        piece: CohortSample | Counts
-        if isinstance(cohort, Counts) and rounds.is_aggregated(cohort.first):
-            piece = cohort
-        else:
-            k = _least_levels(pieces, most_rows(len(slots.members)))
-            sizes = cohort.strata if isinstance(cohort, TalliedCohort) else None
-            piece = CohortSample.of(rounds, span, k, sizes)
-        rounds.remember(SAMPLE, spans, [*pieces, piece])
-    total, rest = rounds.remembered(CELLS, before)
-    if total is not None and not rest:
-        rounds.remember(CELLS, spans, total + _between_cuts_in(rounds, cohort, slots))
-
-
 def _between_cuts_in(
-    rounds: Rounds, cohort: Counts | TalliedCohort, slots: RuleSlots
+    rounds: Rounds,
+    span: Span,
+    slots: RuleSlots,
+    cohort: Counts | TalliedCohort | None = None,
 ) -> FloatArray:
-    """(cells, 4): people of one cohort, if they were decided one by one."""
-    if isinstance(cohort, Counts):
-        if rounds.is_aggregated(cohort.first):
-            return np.zeros((len(slots) + 1, 4))
-        return _counted_between_cuts(rounds, cohort.first, cohort.stop, slots)
+    """(cells, 3): people of one cohort, which was decided one by one, by its sums where they were
+    counted, else from its rows.
+    """
+    cells = len(slots) + 1
+    if not isinstance(cohort, TalliedCohort):
+        _, first, stop = span
+        total = np.zeros(3 * cells)
+        for rows in rounds.resolved_rows(first, stop):
+            cell = slots.cell(rounds.features_of(rows))
+            place = 3 * cell + rounds.outcomes(rounds["round"][rows])
+            total += np.bincount(place, minlength=3 * cells)
+        return total.reshape(cells, 3)
     possible = cohort.acceptance > 0
-    above = cohort.accepted.by_slot[possible].sum(axis=0).T
-    below = cohort.accepted.rounds[possible].sum(axis=0) - above.sum(axis=0)
+    above = cohort.accepted.by_slot[possible, :3].sum(axis=0).T
+    below = cohort.accepted.rounds[possible, :3].sum(axis=0) - above.sum(axis=0)
     return np.concatenate([below[np.newaxis], above]).astype(np.float64)
 
 
 def still_needed(
-    rounds: Rounds, spans: Sequence[Span], cohorts: OpenCohorts, slots: RuleSlots, fed_to: int
+    rounds: Rounds, closed: ClosedRounds, cohorts: OpenCohorts, fed_to: int
 ) -> BoolArray:
     """(rows,): which rows of the table are needed where counts alone are kept: of rounds that have
     not been counted, or that the drift tests have not seen (they have seen those before `fed_to`),
     and of an open cohort those that will be in the samples of planning.
     """
-    if slots.one_column:
-        _between_cuts(rounds, spans, slots)  # while the rows of the first cohorts are there
     numbers = rounds["round"]
     needed = (numbers >= fed_to) | ((numbers >= cohorts.since) & ~cohorts.counted(numbers))
-    pieces, _ = rounds.remembered(SAMPLE, spans)
-    k = _least_levels(pieces or [], most_rows(len(slots.members)))
     # levels only rise, so whatever is in a later sample has at least the present ones
+    k = closed.levels
     of_past = np.zeros(len(numbers), dtype=np.int64)
     for _, first, stop in cohorts.spans:
         here = slice(*np.searchsorted(numbers, (first, stop)))

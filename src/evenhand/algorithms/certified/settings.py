@@ -9,6 +9,7 @@ import numpy as np
 
 from evenhand.algorithms.certified.intervals import AUDIT_BOUNDS
 from evenhand.algorithms.certified.quota import Quota
+from evenhand.algorithms.own_parts import can_be_enumerated, is_own
 from evenhand.algorithms.settings import require_choice, require_number
 from evenhand.contracts import FixedCountBound, GroupUse, Hypothesis, HypothesisClass, Rate
 from evenhand.errors import InvalidInput
@@ -180,6 +181,17 @@ def require_fitting_class(
             f"{bound_name(bound, hypotheses)!r} pays.",
             hint='use bound="nominate".',
             argument="bound",
+        )
+    judges_all = bound != "nominate" and not too_rich(hypotheses)
+    if judges_all and is_own(hypotheses) and can_be_enumerated(hypotheses) is False:
+        raise InvalidInput(
+            f"{name} says that it is exact, and on rows it does not list its members",
+            requirement=f"the bound {bound_name(bound, hypotheses)!r} judges all members of a "
+            "class, by `totals` and `hypothesis` of what `bind` returns "
+            "(evenhand.contracts.Enumeration)",
+            hint='write these two methods, or use bound="nominate", which judges only what the '
+            "class answers.",
+            argument="hypotheses",
         )
     # thresholds and stumps are infinitely many, but a grid of cuts from the first rounds is a
     # finite class for all later ones

@@ -26,6 +26,7 @@ from evenhand.algorithms.certified.rule_tables import acceptance_table
 from evenhand.algorithms.certified.sample import ClosedPeople
 from evenhand.algorithms.certified.settings import CUTS, MOST_LOG_SIZE
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
+from evenhand.algorithms.own_parts import OwnPartFailed, watched
 from evenhand.bounds import BettingBound
 from evenhand.contracts import (
     Enumeration,
@@ -34,7 +35,6 @@ from evenhand.contracts import (
     Hypothesis,
     HypothesisClass,
 )
-from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.certificate import Suspension
@@ -94,6 +94,10 @@ def warm_start(state: CertifiedState, history: RoundLog) -> CertifiedState:
     return replace(state, evidence=state.evidence.add(counts, None, judged=False))
 
 
+class CannotStart(Exception):
+    """There is no rule that could be judged: constants stay in force. It says why."""
+
+
 def start(
     state: CertifiedState,
     rounds: Rounds,
@@ -106,7 +110,7 @@ def start(
     loss: TransformedLoss,
 ) -> CertifiedState:
     """Fix groups and hypotheses, book delta_r, and begin: people of later epochs are judged,
-    those who wait for their labels are not.
+    those who wait for their labels are not. CannotStart if there is no rule to judge.
 
     rules: the candidates; arrivals: N_0, whose values are cuts; own_bound: where the user brought
     one.
@@ -148,6 +152,7 @@ def start(
         accepted_shares=accepted_shares,
         group_accepted_shares=group_accepted_shares,
         drift=drift,
+        trouble=None,
     )
     if not candidates:
         return state
@@ -173,26 +178,49 @@ def _members(
     arrivals: int,
 ) -> tuple[Hypothesis, ...]:
     """The finite class that all later rounds are judged by: H itself, or its cuts at the values
-    of exactly the first N_0 arrivals of the run, however they were grouped into calls.
+    of exactly the first N_0 arrivals of the run, however they were grouped into calls. If there is
+    no cut, or none of them is left, of the first 2 N_0, 4 N_0, ...: these numbers are preset, too.
     """
-    source = hypotheses
+    arrived = rounds.decided - state.began
+    members = _members_of(state, rounds, hypotheses, rules, arrivals)
+    while not members and 2 * arrivals <= arrived:
+        arrivals *= 2
+        members = _members_of(state, rounds, hypotheses, rules, arrivals)
+    if not members:
+        raise CannotStart(
+            f"none of the rules of {type(hypotheses).__name__} tells the first {arrivals} people "
+            "apart"
+        )
+    return members
+
+
+def _members_of(
+    state: CertifiedState,
+    rounds: Rounds,
+    hypotheses: HypothesisClass,
+    rules: tuple[Hypothesis, ...],
+    arrivals: int,
+) -> tuple[Hypothesis, ...]:
+    source = watched(hypotheses)
+    name = type(hypotheses).__name__
     if isinstance(source, Stumps) and source.max_bins is None:
         source = Stumps(max_bins=CUTS)
     past = first_arrivals(rounds, state.began, state.began + arrivals)
-    bound = source.bind(past.features, past.group if state.guarantee.group_decides else None)
-    if not isinstance(bound, Enumeration):
-        raise InvalidInput(
-            f"{type(hypotheses).__name__} cannot be enumerated, so there is no union "
-            "bound over it.",
-            hint='use bound="nominate".',
-        )
-    size = bound.totals(np.zeros((1, len(past.features)))).shape[1]
-    if log(size) > MOST_LOG_SIZE:
-        raise InvalidInput(
-            f"the class has {size} members; a union over them is too wide.",
-            hint='use bound="nominate".',
-        )
-    every = (bound.hypothesis(i) for i in range(size))
+    if not len(past.features):
+        return rules
+    try:
+        bound = source.bind(past.features, past.group if state.guarantee.group_decides else None)
+        if not isinstance(bound, Enumeration):
+            raise CannotStart(f'{name} cannot be enumerated, which needs bound="nominate"')
+        size = bound.totals(np.zeros((1, len(past.features)))).shape[1]
+        if size and log(size) > MOST_LOG_SIZE:
+            raise CannotStart(
+                f"{name} has {size:,} members, and a union over them is too wide; "
+                'bound="nominate" needs none'
+            )
+        every = [bound.hypothesis(i) for i in range(size)]
+    except OwnPartFailed as failure:
+        raise CannotStart(str(failure)) from failure
     new = (hypothesis for hypothesis in every if not is_constant(hypothesis))
     return (*rules, *(hypothesis for hypothesis in new if not rules or hypothesis not in rules))
 

@@ -1,4 +1,5 @@
-"""What the certified algorithm knows beside the table of rounds: one frozen record, without people.
+"""What the certified algorithm knows beside the table of rounds: one frozen record, without people
+(but for a sample where counts alone are kept of them).
 
 A *run* of certification has its own part delta_r of delta. It ends with a suspension; what it
 learned ends with it, and the next run starts on later people only.
@@ -19,6 +20,7 @@ from evenhand.algorithms.certified.intervals import (
     GapProcess,
 )
 from evenhand.algorithms.certified.rule_tables import acceptance_table
+from evenhand.algorithms.certified.sample import KeptCounts
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.errors import InvalidInput
 from evenhand.fairness.certificate import Certificate, Suspension
@@ -194,6 +196,10 @@ class CertifiedState:
     audits_open, quota_open : bool
         Whether the audit coin is tossed, and whether anybody may be accepted, in the epoch that is
         open.
+    trouble : str or None
+        Why no rule could be judged, or nominated, when the last epoch closed.
+    kept : KeptCounts or None
+        Where rows leave once they are counted (keep="counts"): what cannot be counted again.
     """
 
     guarantee: Guarantee
@@ -220,6 +226,8 @@ class CertifiedState:
     planned: PlannedEpoch | None = None
     audits_open: bool = True
     quota_open: bool = True
+    trouble: str | None = None
+    kept: KeptCounts | None = None
 
     @property
     def alarms(self) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ from evenhand.algorithms.certified.certificates import certificate
 from evenhand.algorithms.certified.choose import Choice, PlanningInputs
 from evenhand.algorithms.certified.closing import (
     close,
+    closed_of,
+    count_between_cuts,
     count_open,
     join_groups,
     matured,
@@ -47,7 +49,6 @@ from evenhand.algorithms.certified.closing import (
     rule_slots,
 )
 from evenhand.algorithms.certified.drift import next_look
-from evenhand.algorithms.certified.evidence import past_people
 from evenhand.algorithms.certified.forecast import RateForecast, epoch_length
 from evenhand.algorithms.certified.hard_counts import as_planned, with_entry
 from evenhand.algorithms.certified.intervals import EpochRecord, labelled_groups
@@ -75,8 +76,14 @@ from evenhand.algorithms.certified.settings import (
     require_quota,
     require_shares,
 )
-from evenhand.algorithms.certified.start import constant_epoch, start, warm_start
+from evenhand.algorithms.certified.start import (
+    CannotStart,
+    constant_epoch,
+    start,
+    warm_start,
+)
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
+from evenhand.algorithms.own_parts import FAILED, OwnPartFailed, watched
 from evenhand.algorithms.settings import (
     as_groups,
     require_choice,
@@ -150,6 +157,16 @@ class Certified:
         self, state: CertifiedState, rounds: Rounds, now: float | None
     ) -> tuple[CertifiedState, Epoch | None]:
         """Close the cohorts whose labels have matured, then open the next epoch."""
+        try:
+            return self._next(state, rounds, now)
+        except OwnPartFailed as failure:
+            # A rule that is judged, or watched, cannot be asked any more. What was certified about
+            # it can neither be continued nor checked, so the run ends.
+            return self._suspend(state, rounds, (str(failure),))
+
+    def _next(
+        self, state: CertifiedState, rounds: Rounds, now: float | None
+    ) -> tuple[CertifiedState, Epoch | None]:
         # The drift tests look at preset counts of people, so a long epoch cannot hide a change.
         state = self._watch_drift(state, rounds, now)
         if state.alarms:
@@ -157,9 +174,8 @@ class Certified:
         if state.frozen is not None:
             return state, self._goes_on(state, rounds)
         if not rounds.epoch_is_over:
-            # The table remembers these sums; they make the closing short, and nothing else.
-            count_open(state, rounds, now)
-            return state, self._goes_on(state, rounds)
+            # These sums make the closing short, and nothing else.
+            return count_open(state, rounds, now), self._goes_on(state, rounds)
 
         # Every row is judged by what was written before its coin was tossed: p, the probability of
         # being accepted by the policy of its epoch, is stored with the row; m, the regression of
@@ -181,6 +197,7 @@ class Certified:
         # that the intervals allow, so how it is chosen costs regret, never fairness.
         people = self._closed_people(state, rounds)
         state, epoch = self._choose(state, rounds, people, now)
+        state = count_between_cuts(state, rounds)
         # The bets of the new epoch are fixed now, before its first coin.
         return self._opened(state, epoch, rounds, people)
 
@@ -192,11 +209,14 @@ class Certified:
         groups = state.groups or ()
         return replace(state, drift=state.drift.feed(rounds, groups, now, self.maturity))
 
-    def _suspend(self, state: CertifiedState, rounds: Rounds) -> tuple[CertifiedState, Epoch]:
+    def _suspend(
+        self, state: CertifiedState, rounds: Rounds, why: tuple[str, ...] = ()
+    ) -> tuple[CertifiedState, Epoch]:
         """An assumption is broken: the fallback is deployed, and a new run begins with the next
         person. Nobody who has been decided by now counts in it.
         """
-        state = replace(state.next_run(rounds.decided), closed_to=rounds.decided)
+        ended = (*state.alarms, *why)
+        state = replace(state.next_run(rounds.decided), closed_to=rounds.decided, ended=ended)
         number = rounds.epoch.number + 1
         epoch = constant_epoch(
             state, number, rounds.decided, epoch_length(0), fallback=self.fallback
@@ -253,14 +273,15 @@ class Certified:
         """What planning may look at: people of closed cohorts. They are read from the table, so
         whoever was erased there is gone here.
         """
+        closed = closed_of(state, rounds)
         sample = closed_sample(
             rounds,
-            state.spans,
+            closed,
             rule_slots(state),
             with_group=self.group_use == "decide",
             before=state.first_run,
         )
-        return ClosedPeople(sample, past_people(rounds, state.spans, before=state.first_run))
+        return ClosedPeople(sample, closed.past)
 
     def _choose(
         self, state: CertifiedState, rounds: Rounds, people: ClosedPeople, now: float | None
@@ -280,16 +301,21 @@ class Certified:
                 return state, constant_epoch(
                     state, number, round, length, fallback=self.fallback, aim=aim
                 )
-            state = start(
-                state,
-                rounds,
-                people,
-                hypotheses=self.hypotheses,
-                rules=self.rules,
-                arrivals=self._first_arrivals,
-                own_bound=self.bound if isinstance(self.bound, FixedCountBound) else None,
-                loss=self.loss,
-            )
+            try:
+                state = start(
+                    state,
+                    rounds,
+                    people,
+                    hypotheses=self.hypotheses,
+                    rules=self.rules,
+                    arrivals=self._first_arrivals,
+                    own_bound=self.bound if isinstance(self.bound, FixedCountBound) else None,
+                    loss=self.loss,
+                )
+            except CannotStart as why:  # at the next closing there are more people to try it on
+                return replace(state, trouble=str(why)), constant_epoch(
+                    state, number, round, length, fallback=self.fallback, aim=aim
+                )
         inputs = replace(self._inputs(state, rounds, people, number, round), aim=aim)
         if spent:
             return self._freeze(state, inputs, rounds.schema)
@@ -355,11 +381,14 @@ class Certified:
         if due(state, inputs.log, inputs.audits, inputs.round):
             _, groups = state.running
             people = PredictedOutcomes.of(groups, inputs.past, inputs.audits, inputs.regression)
-            chosen = nominees(
-                state, self.hypotheses, inputs.log, people, inputs.regression, self.loss
-            )
+            own = watched(self.hypotheses)
+            try:
+                chosen = nominees(state, own, inputs.log, people, inputs.regression, self.loss)
+            except FAILED as failure:  # what is certified stays; at the next closing once more
+                state = replace(state, trouble=str(failure))
+                return state, inputs.by_descent(length)
             labels = float(inputs.log.accepted.sum())
-            state = nominate(state, chosen, inputs.round, labels)
+            state = replace(nominate(state, chosen, inputs.round, labels), trouble=None)
             inputs = replace(inputs, state=state)
         return state, inputs.by_descent(length)
 

@@ -16,16 +16,17 @@ counted, and no person can be found in them.
 or its label has come. Accepted rounds whose label may still come wait in a list; when the cohort
 closes, those left are unresolved. Whoever is overruled or erased, or whose group becomes known
 later, was counted as somebody else: then the table forgets the sums (`Rounds.keep_so_far`), and the
-cohort is counted anew from its rows.
+cohort is counted anew from its rows. Looks are put in order when the cohort closes, so what is
+counted anew is the same to the last bit.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.bounds import AcceptedRounds
-from evenhand.estimation.log import find_contexts
+from evenhand.estimation.log import find_contexts, numbered
 from evenhand.estimation.outcomes import OutcomeRegression
 from evenhand.rounds import GroupCounts, Rounds, Span, require_possible
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
@@ -36,6 +37,8 @@ AT_ONCE = 8192
 """Rows that are counted at a time: few enough to stay in the cache."""
 COUNT = np.int32
 """How people are counted in slots."""
+FEWEST_LOOKS = 16
+"""There is room for so many looks from the start."""
 REJECTED, POSITIVE, NEGATIVE, UNRESOLVED = range(4)
 OPEN = "open cohorts"
 """The name under which the table remembers the sums of open cohorts."""
@@ -123,8 +126,8 @@ class Tally:
             regression,
             group_decides,
             looks={},
-            rounds=np.zeros((16, 4), dtype=np.int64),
-            by_slot=np.zeros((16, 4, slots), dtype=COUNT),
+            rounds=np.zeros((FEWEST_LOOKS, 4), dtype=np.int64),
+            by_slot=np.zeros((FEWEST_LOOKS, 4, slots), dtype=COUNT),
             waiting=np.zeros(0, dtype=np.int64),
             strata=np.zeros(3, dtype=np.int64),
         )
@@ -142,20 +145,35 @@ class Tally:
 
     def closed(self, table: Rounds, span: Span, slots: RuleSlots) -> TalliedCohort:
         """The cohort of these rounds, all of which have been fed; whoever still waits for a label
-        is unresolved.
+        is unresolved. The sums stay as they are: labels may come before the cohort is asked for
+        again.
         """
         epoch, first, stop = span
         marked = table.marked(first, stop)
         # with the labels that have come since the last look
-        self._add(table, self.waiting, table.outcomes(self.waiting), slots)
-        self.waiting = self.waiting[:0]
-        size = len(self.looks)
-        codes, p, m = np.array(list(self.looks)).reshape(-1, 3).T
+        whole = self.copy()
+        whole._add(table, self.waiting, table.outcomes(self.waiting), slots)
+        looks = np.array(list(whole.looks)).reshape(-1, 3)
+        group = table.group_values(looks[:, 0].astype(np.int64))
+        order = np.lexsort((looks[:, 2], looks[:, 1], _places(group)))
         accepted = AcceptedRounds(
-            self.rounds[:size], self.by_slot[:size], slots.ends, slots.place, slots.below
+            whole.rounds[order], whole.by_slot[order], slots.ends, slots.place, slots.below
         )
-        group = table.group_values(codes.astype(np.int64))
-        return TalliedCohort(epoch, first, stop, group, p, m, accepted, self.strata, **marked)
+        _, p, m = looks[order].T
+        return TalliedCohort(
+            epoch, first, stop, group[order], p, m, accepted, whole.strata, **marked
+        )
+
+    def copy(self) -> "Tally":
+        """The same sums, which may be added to."""
+        size = len(self.looks)
+        return replace(
+            self,
+            looks=dict(self.looks),
+            rounds=_with_room(self.rounds[:size]),
+            by_slot=_with_room(self.by_slot[:size]),
+            strata=self.strata.copy(),
+        )
 
     def _add(self, table: Rounds, rounds: IntArray, outcome: IntArray, slots: RuleSlots) -> None:
         """Each of these rounds once; who was erased counts elsewhere."""
@@ -188,9 +206,26 @@ class Tally:
         """The number of a look; a new one gets the next."""
         number = self.looks.setdefault((group, p, m), len(self.looks))
         if number == len(self.rounds):
-            self.rounds = np.concatenate([self.rounds, np.zeros_like(self.rounds)])
-            self.by_slot = np.concatenate([self.by_slot, np.zeros_like(self.by_slot)])
+            self.rounds = _with_room(self.rounds)
+            self.by_slot = _with_room(self.by_slot)
         return number
+
+
+def _with_room(sums: IntArray) -> IntArray:
+    """A copy of these rows, and room for as many more. Rows that nobody has written to take no
+    memory.
+    """
+    roomy = np.zeros((max(2 * len(sums), FEWEST_LOOKS), *sums.shape[1:]), sums.dtype)
+    roomy[: len(sums)] = sums
+    return roomy
+
+
+def _places(group: GroupArray) -> IntArray:
+    """The place of each group in an order that the groups alone give, not who came first."""
+    values, codes = numbered(group)
+    ordered = sorted(values, key=lambda value: (type(value).__name__, str(value)))
+    places = {value: place for place, value in enumerate(ordered)}
+    return np.array([places[value] for value in values], dtype=np.int64)[codes]
 
 
 @dataclass(eq=False)
@@ -207,6 +242,13 @@ class OpenCohorts:
     spans: list[Span] = field(default_factory=list)
     tallies: dict[int, Tally] = field(default_factory=dict)
     slots: RuleSlots | None = field(default=None, init=False)
+
+    def copy(self) -> "OpenCohorts":
+        """The same sums, which may be added to."""
+        tallies = {first: tally.copy() for first, tally in self.tallies.items()}
+        other = replace(self, spans=list(self.spans), tallies=tallies)
+        other.slots = self.slots
+        return other
 
     def feed(
         self,
