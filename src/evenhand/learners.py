@@ -47,6 +47,7 @@ from evenhand.fairness.rates import FalsePositiveRate, RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.models import trusting
 from evenhand.hypotheses.named import ClassLike, as_class
+from evenhand.keys import KeyBook
 from evenhand.learner import SHELL, EpochLearner, LearnerReport, plain_setting
 from evenhand.policies import Mixture
 from evenhand.rounds import Epoch, Keep
@@ -1288,8 +1289,8 @@ def load(
 
     Notes
     -----
-    Two continuations of one file are two runs: a choice between them may fail with 2 delta.
-    Nothing can verify that a continuation is the only one.
+    Two continuations of one file are two runs: a choice between them may fail with 2 delta. Only
+    one of them can save at the same path; nothing can verify that there is no copy elsewhere.
 
     Examples
     --------
@@ -1322,6 +1323,7 @@ def load(
     if wrong is not None:
         raise StorageError(f"{path} is no sound learner: {wrong}.", hint=_CHANGED)
     learner.online.restore(stored)
+    learner.files = {os.path.realpath(path): stored.mark}
     if not same_coins:
         learner.online.toss_fresh_coins()
     return learner
@@ -1342,6 +1344,10 @@ def _unsound(fresh: EpochLearner, stored: storage.Stored) -> str | None:
     for name, kind in SHELL.items():
         if not isinstance(shell[name], kind):
             return f"{name} is {shell[name]!r}"
+    try:
+        KeyBook.from_fields(shell["keys"], rounds.decided)
+    except InvalidInput as error:
+        return error.sentence.rstrip(".")
     made_with = shell["settings"]
     for name in sorted({*stored.settings, *made_with}):
         now = plain_setting(stored.settings.get(name))

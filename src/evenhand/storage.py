@@ -14,16 +14,20 @@ its own constructor, so that impossible states cannot be loaded. Every number is
 infinity are neither written nor read.
 
 The file is written beside its final place and then moved there, so that a crash leaves the old file
-or the new one, never half of one.
+or the new one, never half of one. Each save has a mark of its own. A learner replaces a file only
+if it has loaded or saved just this one: otherwise another learner went on from there, and its
+people would be lost. No two processes look and replace at the same time (`_alone`).
 """
 
 import base64
 import json
 import os
 import struct
+import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from math import inf, isfinite
 from pathlib import Path
@@ -64,7 +68,7 @@ from evenhand.bounds import (
     PresetLooks,
 )
 from evenhand.contracts import Hypothesis, HypothesisClass, Json
-from evenhand.errors import EvenhandError, NotSerialisable, StorageError
+from evenhand.errors import EvenhandError, NotSerialisable, ProtocolError, StorageError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome, TabularOutcome
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
@@ -515,6 +519,7 @@ FORMAT = "evenhand learner"
 VERSION = 1
 PARTS = ("settings", "state", "rounds", "shell")
 _DOCUMENT = "document"
+_MARK = "mark"
 _RESTORE = "restore it from a copy."
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error),
@@ -534,10 +539,14 @@ class Stored:
     state: Any
     rounds: Rounds
     shell: Mapping[str, Any]
+    mark: str = ""
+    """Of the save that was read."""
 
 
-def write(path: str | os.PathLike[str], stored: Stored) -> None:
-    """Store, or NotSerialisable and the file untouched."""
+def write(path: str | os.PathLike[str], stored: Stored, known: Collection[str]) -> str:
+    """Store, or NotSerialisable and the file untouched; ProtocolError if there is a file with
+    another mark than the `known` ones. Returns the mark of this save.
+    """
     hypotheses = stored.settings.get("hypotheses")
     known_class = None
     if hypotheses is not None:  # by its params a class that is given on loading is recognised
@@ -569,14 +578,83 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
     final = Path(path)
     text = np.frombuffer(json.dumps(document).encode(), dtype=np.uint8)
     beside = final.with_name(f".{final.name}.{token_hex(4)}.tmp")
+    mark = token_hex(16)
+    own = {_DOCUMENT: text, _MARK: np.array(mark)}
     try:
         with beside.open("xb") as file:
-            np.savez(file, allow_pickle=False, **{_DOCUMENT: text}, **encoder.arrays)
+            np.savez(file, allow_pickle=False, **own, **encoder.arrays)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, final)
+        with _alone(final):
+            _require_known(final, known)
+            os.replace(beside, final)
     finally:
         beside.unlink(missing_ok=True)
+    return mark
+
+
+def _require_known(path: Path, known: Collection[str]) -> None:
+    """ProtocolError if the file at this path is none of those that the learner goes on from. An
+    empty one holds nobody.
+    """
+    try:
+        if path.stat().st_size == 0:
+            return
+    except FileNotFoundError:
+        return
+    way_out = "save under another path, or load the file and go on from there."
+    try:
+        with zipfile.ZipFile(path) as zipped, zipped.open(f"{_MARK}.npy") as member:
+            mark = str(np.lib.format.read_array(member, allow_pickle=False))
+    except _DAMAGE as error:
+        raise ProtocolError(
+            f"{path} is a file that this learner has neither loaded nor saved, and no stored "
+            "learner; it is not replaced.",
+            hint="save under another path, or take the file away.",
+        ) from error
+    if mark not in known:
+        raise ProtocolError(
+            f"{path} is not the file that this learner has loaded or saved last: another learner, "
+            "perhaps in another process, has saved there, or another file was put in its place; "
+            "to replace it would lose its people.",
+            hint=way_out,
+        )
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Inside the `with`, no other process is about to replace the file at this path. A lock of the
+    operating system, on a neighbour: it ends with the process that holds it, however that dies.
+    """
+    neighbour = path.with_name(f".{path.name}.lock")
+    while True:
+        with neighbour.open("ab") as file:
+            _lock(file.fileno())
+            # whoever held the lock before has removed the neighbour: then this one locks nothing
+            try:
+                current = os.path.samestat(os.fstat(file.fileno()), neighbour.stat())
+            except FileNotFoundError:
+                current = False
+            if not current:
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows keeps a file that is open
+                    neighbour.unlink()
+            return
+
+
+def _lock(file: int) -> None:
+    """Wait for the lock of an open file; closing the file ends it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
@@ -595,8 +673,10 @@ def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None
             f"{path} is no sound learner: {bad_number}; every stored number is finite.",
             hint=_RESTORE,
         )
+    mark = str(arrays.pop(_MARK, ""))
     decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
-    return Stored(document["learner"], **{part: decoder.decode(parts[part]) for part in PARTS})
+    decoded = {part: decoder.decode(parts[part]) for part in PARTS}
+    return Stored(document["learner"], **decoded, mark=mark)
 
 
 def _class_of(document: Json | None, given: HypothesisClass | None) -> HypothesisClass | None:
