@@ -99,7 +99,7 @@ from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL
-from evenhand.hypotheses.estimator import Estimator
+from evenhand.hypotheses.estimator import Estimator, unread_rejected
 from evenhand.hypotheses.models import require_skops
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
@@ -151,6 +151,12 @@ class Certified:
         self, state: CertifiedState, rounds: Rounds, now: float | None
     ) -> tuple[CertifiedState, Epoch | None]:
         """Close the cohorts whose labels have matured, then open the next epoch."""
+        with unread_rejected():
+            return self._step(state, rounds, now)
+
+    def _step(
+        self, state: CertifiedState, rounds: Rounds, now: float | None
+    ) -> tuple[CertifiedState, Epoch | None]:
         # The drift tests look at preset counts of people, so a long epoch cannot hide a change.
         state = self._watch_drift(state, rounds, now)
         if state.alarms:
@@ -461,8 +467,10 @@ class Certified:
         if not state.spans:
             return ()
         epoch = rounds.epoch
-        people = self._closed_people(state, rounds)
-        return forecasts(self._inputs(state, rounds, people, epoch.number, epoch.first_round))
+        with unread_rejected():
+            people = self._closed_people(state, rounds)
+            inputs = self._inputs(state, rounds, people, epoch.number, epoch.first_round)
+            return forecasts(inputs)
 
     def warm_start(self, state: CertifiedState, history: RoundLog) -> CertifiedState:
         """Count audited people who were decided before the first round."""
@@ -475,15 +483,15 @@ class Certified:
     def check_people(self, state: CertifiedState, rows: FloatArray, rounds: Rounds) -> None:
         """InvalidInput if a model that is going to judge these people cannot read them: a word
         that its encoder does not know, say. It is asked before they are decided about.
+
+        One person in the midst of an epoch is read by the rules of the policy, before the coin.
+        All other rules count as rejecting whom they cannot read (`unread_rejected`): to ask them
+        would make one decision as dear as many.
         """
-        if state.process is None:
+        if state.process is None or (len(rows) == 1 and not rounds.epoch_is_over):
             return
-        own: tuple[Hypothesis, ...] = ()
-        if len(rows) == 1 and not rounds.epoch_is_over:
-            # one person in the midst of an epoch: the policy asks its own rules, before the coin
-            own = rounds.epoch.mixture.hypotheses
         for member in state.process.members:
-            if getattr(member, "schema", None) is not None and id(member) not in map(id, own):
+            if getattr(member, "schema", None) is not None:
                 member.accepts(rows, None)
 
     # what follows from the settings
