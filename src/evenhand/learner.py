@@ -28,6 +28,7 @@ from evenhand.algorithms.base import (
     HasNotes,
     KeepsCounts,
     Note,
+    OutlivesRules,
     ReadsPeople,
 )
 from evenhand.algorithms.certified.quota import Quota
@@ -690,6 +691,19 @@ class OnlineLearner:
                 self._read_columns(stored.rounds.schema)
             self.state = stored.state
             self.rounds = stored.rounds
+
+    def leave_unread_rules(self) -> bool:
+        """Rules could not be read: a policy without them is in force from now on. False if the
+        algorithm cannot go on without them.
+        """
+        with self.lock:
+            if not isinstance(self.algorithm, OutlivesRules):
+                return False
+            with one_blas_thread():
+                self.state, epoch = self.algorithm.without_unread(self.state, self.rounds, self.now)
+            if epoch is not None:
+                self.rounds.open(self._with_schema(epoch))
+            return True
 
     def toss_fresh_coins(self) -> None:
         """From here on the coins come from new entropy: whoever holds a copy of the learner cannot

@@ -1280,6 +1280,13 @@ def load(
     EpochLearner
         A learner of the kind that was stored.
 
+    Warns
+    -----
+    UserWarning
+        If other versions of libraries are installed than those with which fitted rules were saved.
+        Each rule is asked about the last people on file. One that cannot be read, or decides
+        otherwise about one of them, leaves the policy of a `CertifiedLearner`; all else goes on.
+
     Raises
     ------
     StorageError
@@ -1323,6 +1330,11 @@ def load(
     if wrong is not None:
         raise StorageError(f"{path} is no sound learner: {wrong}.", hint=_CHANGED)
     learner.online.restore(stored)
+    if stored.unread and not learner.online.leave_unread_rules():
+        raise StorageError(
+            f"{path} holds a rule that cannot be read: {stored.unread[0]}",
+            hint="install the versions of the libraries with which it was written.",
+        )
     learner.files = {os.path.realpath(path): stored.mark}
     if not same_coins:
         learner.online.toss_fresh_coins()

@@ -175,3 +175,14 @@ class ReadsPeople(Protocol):
     def check_people(self, state: Any, rows: FloatArray, rounds: Rounds) -> None:
         """InvalidInput if a model that is going to judge these people cannot read them."""
         ...
+
+
+@runtime_checkable
+class OutlivesRules(Protocol):
+    """An algorithm that goes on if some of its rules cannot be read from a file."""
+
+    def without_unread(
+        self, state: Any, rounds: Rounds, now: float | None
+    ) -> tuple[Any, Epoch | None]:
+        """The state, and the epoch that takes the place of the open one."""
+        ...

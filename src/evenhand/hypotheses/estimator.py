@@ -177,7 +177,8 @@ class Fitted(Hypothesis):
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         require_columns(features, self.columns, type(self.model).__name__)
-        return _Together((self,))(features.T)[0]
+        answers: BoolArray = _Together((self,))(features.T)[0]
+        return answers
 
     @staticmethod
     def together(members: "Sequence[Fitted]") -> Batch:

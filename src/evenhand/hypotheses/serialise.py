@@ -3,6 +3,7 @@ plain JSON.
 """
 
 import base64
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar, cast
@@ -11,11 +12,17 @@ import numpy as np
 
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json
 from evenhand.errors import InvalidInput, NotSerialisable
-from evenhand.hypotheses.constants import Constant, GroupClassifier
+from evenhand.hypotheses.constants import Constant, GroupClassifier, Unread
 from evenhand.hypotheses.estimator import Estimator, Fitted, Tree
 from evenhand.hypotheses.finite import FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
-from evenhand.hypotheses.models import StoredModel, load_model, store_model, trusting
+from evenhand.hypotheses.models import (
+    NOT_GIVEN,
+    StoredModel,
+    load_model,
+    store_model,
+    trusting,
+)
 from evenhand.hypotheses.per_group import PerGroupCuts
 from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Stumps, Threshold
 from evenhand.policies.mixture import Mixture, models_inside
@@ -199,6 +206,7 @@ HYPOTHESES: Registry[Callable[[Json], Hypothesis]] = Registry(
             **{part: tuple(data[part]) for part in _TREE_PARTS}, columns=data["columns"]
         ),
         "fitted": Fitted.from_json,
+        "unread": lambda data: Unread(data["rule"], data["reason"]),
     },
 )
 """The reader of each kind of hypothesis; the kind is what `to_json` writes under "kind"."""
@@ -259,7 +267,13 @@ def _read_estimator(data: Json) -> Estimator:
             f"{data['module']}.{data['name']} is no classifier of scikit-learn; nothing else is "
             "loaded."
         )
-    return Estimator(kind(**data["settings"]), schema)
+    known = inspect.signature(kind).parameters  # of the version that is installed
+    settings = {
+        name: value
+        for name, value in data["settings"].items()
+        if name in known and value not in NOT_GIVEN
+    }
+    return Estimator(kind(**settings), schema)
 
 
 _CLASS_WRITERS: Mapping[type, Callable[[Any], Json]] = {

@@ -24,7 +24,7 @@ from evenhand.errors import InvalidInput
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.delta_ledger import DeltaLedger, inverse_square_share, run_share
 from evenhand.fairness.rates import Rate
-from evenhand.hypotheses.constants import GroupClassifier
+from evenhand.hypotheses.constants import GroupClassifier, Unread
 from evenhand.rounds import Epoch, Span
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray
 
@@ -309,6 +309,9 @@ class CertifiedState:
         """
         process, groups = self.running
         lower, upper, _ = process.intervals()
+        gone = self._unread
+        lower = np.where(gone, 0.0, lower)
+        upper = np.where(gone, 0.0, upper)
         if not self.guarantee.group_decides:
             return process.members, lower, upper
         own = np.eye(len(groups))
@@ -330,7 +333,17 @@ class CertifiedState:
         lower, upper, estimate = (
             np.concatenate([getattr(part, name) for part in parts]) for name in names
         )
+        for column in (lower, upper, estimate):
+            column[: len(self._unread)][self._unread] = 0.0
         return lower, upper, estimate
+
+    @property
+    def _unread(self) -> BoolArray:
+        """(members,): places of rules that could not be read. They reject all applicants, so that
+        gap and accepted share are 0, exactly.
+        """
+        process, _ = self.running
+        return np.array([isinstance(rule, Unread) for rule in process.members], dtype=bool)
 
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """(members of `certified`, rows): who accepts whom."""

@@ -77,6 +77,7 @@ from evenhand.algorithms.certified.settings import (
 )
 from evenhand.algorithms.certified.start import constant_epoch, start, warm_start
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
+from evenhand.algorithms.certified.unread import unread_left_out
 from evenhand.algorithms.settings import (
     as_groups,
     require_choice,
@@ -475,6 +476,24 @@ class Certified:
     def warm_start(self, state: CertifiedState, history: RoundLog) -> CertifiedState:
         """Count audited people who were decided before the first round."""
         return warm_start(state, history)
+
+    def without_unread(
+        self, state: CertifiedState, rounds: Rounds, now: float | None
+    ) -> tuple[CertifiedState, Epoch | None]:
+        """After rules could not be read from a file: their places reject all applicants, nothing is
+        claimed about what stood there, and the next policy is chosen at once. Evidence, intervals
+        and bookings of all others go on.
+
+        Valid, because the policy changes at a moment that no open outcome decides, to one that is
+        certified by the intervals of the rules that are left; each of these holds at all times at
+        once. Closing needs nothing of a rule that is gone: with which probability everybody was
+        accepted is on record with the rows.
+        """
+        with unread_rejected():
+            state = unread_left_out(state)
+            people = self._closed_people(state, rounds)
+            state, epoch = self._choose(state, rounds, people, now)
+            return self._opened(state, epoch, rounds, people)
 
     def check_first(self, rows: FloatArray, group: GroupArray | None) -> None:
         """InvalidInput if a candidate cannot decide about the first people."""
