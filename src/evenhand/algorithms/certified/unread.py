@@ -47,7 +47,7 @@ def unread_left_out(state: CertifiedState) -> CertifiedState:
 
 
 def _forgotten(process: BettingProcess, gone: BoolArray) -> BettingState:
-    """The sums of these rules as before the first round."""
+    """The sums of these rules as before the first round; rounds and mass count people alone."""
     bound = process.bound
     new = BettingState.empty(
         len(process.members),
@@ -59,7 +59,7 @@ def _forgotten(process: BettingProcess, gone: BoolArray) -> BettingState:
     kept: dict[str, Any] = {}
     for name, array in process.state.to_arrays().items():
         which = gone.reshape(-1, *[1] * (array.ndim - 1))
-        kept[name] = np.where(which, new[name], array)
+        kept[name] = array if name in ("rounds", "mass") else np.where(which, new[name], array)
     return BettingState(**kept)
 
 
