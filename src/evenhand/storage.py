@@ -93,10 +93,15 @@ from evenhand.fairness.certificate import (
 )
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import ConstancyTest, DriftMonitor, Stream
-from evenhand.hypotheses import FiniteClass, hypothesis_from_json
+from evenhand.hypotheses import FiniteClass
 from evenhand.hypotheses.constants import Unread
 from evenhand.hypotheses.models import UnreadableModel
-from evenhand.hypotheses.serialise import HYPOTHESES, class_from_json, class_to_json
+from evenhand.hypotheses.serialise import (
+    HYPOTHESES,
+    class_from_json,
+    class_to_json,
+    rule_from_json,
+)
 from evenhand.policies import Mixture
 from evenhand.policies.mixture import models_apart, models_inside
 from evenhand.rounds import Counts, Epoch, Rounds
@@ -311,8 +316,8 @@ class Encoder:
         if rule.get("kind") in HYPOTHESES:
             return
         own = type(value).__name__
-        reader = _reader_of_rules(self.hypotheses)
-        if reader is None:
+        hypotheses: object = self.hypotheses
+        if not isinstance(hypotheses, ReadsRules):
             raise NotSerialisable(
                 f"a {own} is a rule of the kind {rule.get('kind')!r}, and nothing says how it is "
                 "read back.",
@@ -320,10 +325,10 @@ class Encoder:
                 "to_json() wrote (evenhand.contracts.ReadsRules).",
             )
         written = json.loads(json.dumps(rule))
-        again = reader.read(written)
+        again = hypotheses.read(written)
         if json.loads(json.dumps(again.to_json())) != written:
             raise NotSerialisable(
-                f"read() of {type(self.hypotheses).__name__} makes another rule of what a {own} "
+                f"read() of {type(hypotheses).__name__} makes another rule of what a {own} "
                 f"wrote: {again.to_json()} of {rule}.",
                 hint="read(rule) returns the rule whose to_json() is rule.",
             )
@@ -423,20 +428,14 @@ class Decoder:
     def rule(self, data: Json) -> Hypothesis:
         """A rule by its JSON; one that this installation cannot read leaves its place."""
         rule: Json = data["rule"]
-        kind = rule.get("kind")
-        reader = _reader_of_rules(self.hypotheses)
-        if kind not in HYPOTHESES and reader is not None:
-            return reader.read(rule)
-        if kind == "unread":
-            return hypothesis_from_json(rule)
         name, models = rule_name(rule)
-        if not models:
-            return hypothesis_from_json(rule)
+        if not models or rule.get("kind") == "unread":
+            return rule_from_json(rule, self.hypotheses)
         if self.unread is not None and name in self.unread:
             return Unread(rule, self.unread[name])
         if name not in self.fitted:
             try:
-                self.fitted[name] = hypothesis_from_json(rule)
+                self.fitted[name] = rule_from_json(rule, self.hypotheses)
             except UnreadableModel as error:
                 if self.unread is None:
                     raise
@@ -480,11 +479,6 @@ _READERS: Mapping[str, Callable[[Decoder, Json], object]] = {
     "hypotheses": lambda decoder, _: decoder.hypotheses,
     "generator": Decoder.generator,
 }
-
-
-def _reader_of_rules(hypotheses: object) -> ReadsRules | None:
-    """The class, if it reads rules of its own."""
-    return hypotheses if isinstance(hypotheses, ReadsRules) else None
 
 
 def rule_name(rule: Json) -> tuple[str, Json]:

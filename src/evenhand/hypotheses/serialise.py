@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json
+from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json, ReadsRules
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import Constant, GroupClassifier, Unread
 from evenhand.hypotheses.estimator import Estimator, Fitted, Tree
@@ -64,6 +64,31 @@ def hypothesis_from_json(
     whole = data if models is None else models_inside(data, models)
     with trusting(trusted):
         return _read(whole, HYPOTHESES, "hypothesis")
+
+
+def rule_from_json(data: Json, hypotheses: object) -> Hypothesis:
+    """Read a rule of a class: kinds that evenhand does not know are read by the class itself.
+
+    Parameters
+    ----------
+    data : dict
+        What the rule's `to_json` returned.
+    hypotheses : HypothesisClass or None
+        The class; it may be one that `ReadsRules`.
+
+    Returns
+    -------
+    Hypothesis
+        The same rule.
+
+    Examples
+    --------
+    >>> rule_from_json({"kind": "constant", "accept": True}, None).describe()
+    'accept all applicants'
+    """
+    if data.get("kind") not in HYPOTHESES and isinstance(hypotheses, ReadsRules):
+        return hypotheses.read(data)
+    return hypothesis_from_json(data)
 
 
 def policy_from_json(
