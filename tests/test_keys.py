@@ -394,7 +394,7 @@ def test_a_person_with_a_key_takes_47_bytes_in_a_file_and_some_150_in_memory(tmp
 
 
 DECIDES = """
-import sys, time, numpy as np, evenhand as eh
+import sys, numpy as np, evenhand as eh
 path, saved, lost = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 learner = eh.CertifiedLearner(eh.ScoreThresholds(), "fpr", 0.2, 0.05)
 people = eh.environments.lending().draw(saved + lost, np.random.default_rng(0))
@@ -405,14 +405,15 @@ for number in range(saved + lost):
     if number == saved - 1:
         learner.save(path)
 print("waiting", flush=True)
-time.sleep(600)  # until it is killed
+sys.stdin.read()  # until it is killed
 """
 
 
 def killed(path, saved, lost):
     """Decides, saves, decides on, and is killed before it saves again: what it had answered."""
     arguments = [sys.executable, "-c", DECIDES, str(path), str(saved), str(lost)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(arguments, text=True, **pipes) as process:
         answered = []
         for line in process.stdout:
             if line.startswith("waiting"):
