@@ -303,7 +303,8 @@ def _fill_defaults(model: Any) -> None:
             waiting += one.ravel().tolist() if one.dtype == object else []
         elif hasattr(one, "get_params") and hasattr(one, "__dict__"):
             for name, default in defaults_of(type(one)).items():
-                if vars(one).get(name, NOT_GIVEN[0]) in NOT_GIVEN:
+                value = vars(one).get(name, NOT_GIVEN[0])
+                if isinstance(value, str) and value in NOT_GIVEN:
                     with suppress(AttributeError):  # a property of that name
                         setattr(one, name, default)
             if hasattr(one, "_fit_dtype") and not hasattr(one, "_fill_dtype"):
