@@ -10,11 +10,20 @@ import numpy as np
 
 from bench.record import Record, clock, median, number
 from bench.tables import Tables
-from evenhand import CertifiedLearner, FalsePositiveRate, Linear, Stumps, TwoPhaseLearner
+from evenhand import (
+    CertifiedLearner,
+    Estimator,
+    FalsePositiveRate,
+    Linear,
+    Stumps,
+    TwoPhaseLearner,
+)
 from evenhand.algorithms.baselines import Fixed
+from evenhand.hypotheses import Fitted
 from evenhand.hypotheses.linear import LinearRule
 from evenhand.learner import EpochLearner
 from evenhand.policies import Mixture
+from evenhand.schema import Schema
 from evenhand.words import FloatArray, Prices
 
 COLUMNS, RULES = 12, 16
@@ -141,6 +150,7 @@ def deciding(_tables: Tables, quick: bool) -> list[Record]:
             alone,
         ),
         _record(f"blocks of {block:.0e} decisions against the same", 200, rival, blocks),
+        _own_models(quick),
         _whole_run(1_000 if quick else 100_000),
     ]
 
@@ -155,6 +165,61 @@ def _record(row: str, least: float, rival: list[float], ours: list[float]) -> Re
         median(ratios) >= least,
         ratios,
         note,
+    )
+
+
+def _own_models(quick: bool) -> Record:
+    """One person, and a policy of pipelines with one-hot columns, words and scaled numbers:
+    deciding against the models' own predictions, which are asked one after the other.
+    """
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    rows = 1_200 if quick else 6_000
+    features, group, label = people(rows, 1)
+    r = np.random.default_rng(2)
+    frame = pd.DataFrame(features[:, :5], columns=[f"x{j}" for j in range(5)])
+    frame["carrier"] = r.choice(list("ABCDEFGH"), rows)
+    frame["to"] = r.choice([f"D{j}" for j in range(60)], rows)
+    frame["words"] = [f"{a} {b}" for a, b in zip(frame["carrier"], frame["to"], strict=True)]
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["carrier", "to"]),
+        (TfidfVectorizer(), "words"),
+        (StandardScaler(), [f"x{j}" for j in range(5)]),
+    )
+    schema = Schema.of(frame)
+    rules = Estimator(make_pipeline(columns, LogisticRegression()), schema)
+    learner = CertifiedLearner(rules, FalsePositiveRate(), 0.4, 0.05, horizon=10 * rows, seed=0)
+    for first in range(0, rows - 100, 100):
+        part = slice(first, first + 100)
+        decided = learner.decide(frame[part], group[part])
+        taken = np.flatnonzero(decided.accept)
+        learner.observe(decided.round[taken], label[part][taken])
+    learner.open_epoch()
+    models = [rule.model for rule in learner.policy.hypotheses if isinstance(rule, Fitted)]
+    one = frame.iloc[:1]
+    code = schema.encode(one)
+    ratios = []
+    for _ in range(3 if quick else 41):
+        alone = clock(lambda: [model.predict(one) for model in models])[0]
+        start = process_time()
+        decided = learner.decide(code, group[:1])
+        ours = process_time() - start
+        if decided[0].accept:
+            learner.observe(decided.round, label[:1])
+        ratios.append(ours / max(alone, 1e-9))
+    return Record(
+        f"one decide call with {len(models)} pipelines (one-hot, words, scaler) against the sum of "
+        "their own predict",
+        "<= 1.3",
+        f"{number(median(ratios))} (median)",
+        median(ratios) <= 1.3,
+        tuple(ratios),
+        f"{len(learner.state.process.members) if learner.state.process else 0} rules are certified",
     )
 
 

@@ -14,6 +14,7 @@ from tests.play import WORLD, certified, play, two_phase
 
 import evenhand as eh
 from evenhand import storage
+from evenhand.contracts import Hypothesis
 from evenhand.errors import NotSerialisable, StorageError
 from evenhand.learners import Uniform
 
@@ -311,3 +312,77 @@ def test_the_rounds_of_a_file_are_those_of_the_learner(tmp_path):
     assert found.groups_of(slice(None)).tolist() == kept.groups_of(slice(None)).tolist()
     for name in ("decided", "returned", "overdue", "has_new_labels", "epochs"):
         assert getattr(found, name) == getattr(kept, name)
+
+
+# rules of one's own
+
+
+@dataclass(frozen=True)
+class AtLeast(Hypothesis):
+    """Accept iff the first column is at least a value."""
+
+    value: float
+    columns_used = (0,)
+
+    def accepts(self, features, group=None):
+        return features[:, 0] >= self.value
+
+    def describe(self, names=None):
+        return f"accept if x0 >= {self.value}"
+
+    def to_json(self):
+        return {"kind": "at least", "value": self.value}
+
+
+class Cuts(eh.ScoreThresholds):
+    """A class of rules of one's own; its search is the one of score thresholds."""
+
+    def bind(self, features, group):
+        bound = super().bind(features, group)
+
+        class Own:
+            def best(self, cost):
+                rule = bound.best(cost)
+                return AtLeast(rule.value) if hasattr(rule, "value") else rule
+
+        return Own()
+
+
+class ReadCuts(Cuts):
+    def read(self, rule):
+        return AtLeast(rule["value"])
+
+
+class OtherCuts(Cuts):
+    def read(self, rule):
+        return AtLeast(0.0)
+
+
+def incumbent(hypotheses):
+    """A learner that knows a rule of this kind, and has begun."""
+    learner = eh.CertifiedLearner(
+        hypotheses, "fpr", 0.3, 0.05, bound="nominate", candidates=[AtLeast(0.5)], seed=1
+    )
+    play(learner, 1500, 1)
+    assert AtLeast(0.5) in learner.state.process.members
+    return learner
+
+
+def test_rules_that_cannot_be_read_back_are_not_saved(tmp_path):
+    with pytest.raises(NotSerialisable, match="nothing says how it is read back") as caught:
+        incumbent(Cuts()).save(tmp_path / "x")
+    assert "read(rule)" in caught.value.hint
+    with pytest.raises(NotSerialisable, match="makes another rule"):
+        incumbent(OtherCuts()).save(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_class_reads_its_own_rules(tmp_path):
+    learner = incumbent(ReadCuts())
+    learner.save(tmp_path / "x")
+    loaded = eh.load(tmp_path / "x", hypotheses=ReadCuts(), same_coins=True)
+    assert loaded.state.process.members == learner.state.process.members
+    assert loaded.policy == learner.policy
+    assert play(loaded, 500, 2) == play(learner, 500, 2)
+    with pytest.raises(StorageError, match="at least"):
+        eh.load(tmp_path / "x", hypotheses=Cuts())

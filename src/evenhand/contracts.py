@@ -120,7 +120,8 @@ class Hypothesis(Protocol):
         Returns
         -------
         dict
-            An object with a "kind"; `evenhand.hypotheses.hypothesis_from_json` reads it back.
+            An object with a "kind"; `evenhand.hypotheses.hypothesis_from_json` reads the kinds of
+            evenhand back, and the class of rules its own (`ReadsRules`).
 
         Raises
         ------
@@ -473,6 +474,37 @@ class ReadsSchema(Protocol):
         ------
         InvalidInput
             If it cannot read them.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadsRules(Protocol):
+    """A hypothesis class that can read back what `to_json` of its own rules wrote.
+
+    A learner with rules of your own is saved only if its class has this method.
+
+    Examples
+    --------
+    >>> class HalfPlanes:
+    ...     def read(self, rule):
+    ...         return HalfPlane(rule["value"])
+    >>> isinstance(HalfPlanes(), ReadsRules)
+    True
+    """
+
+    def read(self, rule: Json) -> Hypothesis:
+        """The rule h with h.to_json() == rule.
+
+        Parameters
+        ----------
+        rule : dict
+            What `to_json` returned.
+
+        Returns
+        -------
+        Hypothesis
+            The same rule.
         """
         ...
 

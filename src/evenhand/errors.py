@@ -15,6 +15,7 @@ EvenhandError
 ├── CannotCertify            too few people to certify anything but a constant
 ├── DeltaOverspent           a process asks for more failure probability than is left
 └── ProtocolError            decide/observe called in an order or with a round that cannot be
+    └── AlreadyObserved      the same outcome has come under this key before
 
 NotConverged is a warning: an answer that is worse than was asked for, and says so.
 """
@@ -379,6 +380,25 @@ class ProtocolError(EvenhandError):
     ... except eh.ProtocolError:
     ...     print("round 3 has not been decided yet")
     round 3 has not been decided yet
+    """
+
+
+class AlreadyObserved(ProtocolError):
+    """The same outcome was reported under the same key before; nothing has changed.
+
+    Whoever repeats a report after a crash may take it for done.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> learner = eh.learners.AcceptAll(seed=1)
+    >>> decisions = learner.decide([[1.0]], key="anna")
+    >>> learner.observe(key="anna", label=1)
+    >>> try:
+    ...     learner.observe(key="anna", label=1)
+    ... except eh.errors.AlreadyObserved:
+    ...     print("done before")
+    done before
     """
 
 

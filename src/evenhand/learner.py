@@ -28,15 +28,17 @@ from evenhand.algorithms.base import (
     HasNotes,
     KeepsCounts,
     Note,
+    OutlivesRules,
     ReadsPeople,
 )
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.algorithms.settings import require_group_use, require_number, require_seed
 from evenhand.computing import one_blas_thread
 from evenhand.contracts import GroupUse, Hypothesis, Json, Params, Rate
-from evenhand.errors import InvalidInput, ProtocolError
+from evenhand.errors import AlreadyObserved, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import prices_of
+from evenhand.keys import KeyBook, NamedKey, as_keys, person_hashes
 from evenhand.people import as_known_groups, require_same_order
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
@@ -68,6 +70,7 @@ SHELL: Mapping[str, type | UnionType] = {
     "columns": int | None,
     "priced": bool | None,
     "coins_from_seed": bool,
+    "keys": dict,
 }
 """What a learner knows beside the state of its algorithm and the table of rounds, with its kind."""
 
@@ -146,6 +149,7 @@ class OnlineLearner:
         self.rounds = Rounds(algorithm.keep if isinstance(algorithm, KeepsCounts) else "rows")
         gated = isinstance(algorithm, Gated) and algorithm.gated
         self._gates = algorithm if gated and isinstance(algorithm, Gated) else None
+        self.keys = KeyBook()
         self._not_looked_at = (np.zeros(0), np.zeros(0))
         self._needs_time = needs_time(algorithm)
         self.now: float | None = None
@@ -173,6 +177,7 @@ class OnlineLearner:
         group: ArrayLike | None,
         prices: Prices | None,
         at: float | None,
+        key: object = None,
     ) -> Decisions:
         """Decide about one person per row, each with a coin of its own."""
         with self.lock:
@@ -183,24 +188,81 @@ class OnlineLearner:
                     argument="at",
                 )
             now = self._checked_time(at)
-            first = self.rounds.decided
-            self.rounds.returned = first  # what earlier calls decided is in the caller's hands
-            if self.algorithm.needs_group == "exploring":
-                self._step_if_due()  # the next epoch may not need the group any more
-            rows, groups = self._checked_people(features, group, prices)
-            people = len(rows)
-            self.now = now
-            if people == 1:
-                self._step_if_due()
-                return self._decide_one(rows, groups, prices)
-            try:
-                parts = self._decide_all(rows, groups, prices)
-            finally:
-                self.rounds.returned = self.rounds.decided
-            return _joined(parts, first)
+            if key is not None:
+                return self._decide_by_key(features, group, prices, now, key)
+            return self._decide_new(features, group, prices, now)
+
+    def _decide_by_key(
+        self,
+        features: ArrayLike,
+        group: ArrayLike | None,
+        prices: Prices | None,
+        now: float | None,
+        key: object,
+    ) -> Decisions:
+        """People whose key is known have their decision; a coin is tossed for the others."""
+        self.require_named(features)
+        rows, groups, _ = as_arrivals(features, group, self.rounds.schema, group_needed=False)
+        keys = as_keys(key, len(rows))
+        self._check_prices(prices, len(rows))
+        persons = person_hashes(rows, groups, prices)
+        places = self.keys.places(keys)
+        self.keys.require_same(keys, places, persons)
+        new = [row for row, place in enumerate(places) if place < 0]
+        if len(new) == len(keys):
+            people = features if self.rounds.schema is None else rows  # encoded once
+            return self._decide_new(people, group, prices, now, keys, persons)
+        if new:
+            self._decide_new(
+                rows[new],
+                None if groups is None else groups[new],
+                prices and prices_of(prices, len(rows), np.array(new)),
+                now,
+                [keys[row] for row in new],
+                [persons[row] for row in new],
+            )
+        found = self.keys.decisions(self.keys.places(keys))
+        if len(found) > 1:
+            return found
+        one = found[0]
+        return OneDecision(one.accept, one.propensity, one.round, one.epoch, one.audit)
+
+    def _decide_new(
+        self,
+        features: ArrayLike,
+        group: ArrayLike | None,
+        prices: Prices | None,
+        now: float | None,
+        keys: Sequence[NamedKey] = (),
+        persons: Sequence[int] = (),
+    ) -> Decisions:
+        """A coin for each person; they are entered under their keys, if they have some."""
+        first = self.rounds.decided
+        self.rounds.returned = first  # what earlier calls decided is in the caller's hands
+        if self.algorithm.needs_group == "exploring":
+            self._step_if_due()  # the next epoch may not need the group any more
+        rows, groups = self._checked_people(features, group, prices)
+        people = len(rows)
+        self.now = now
+        if people == 1:
+            self._step_if_due()
+            decided = self._decide_one(rows, groups, prices)
+            if keys:
+                self.keys.add(keys, persons, decided)
+            return decided
+        try:
+            parts = self._decide_all(rows, groups, prices, keys, persons)
+        finally:
+            self.rounds.returned = self.rounds.decided
+        return _joined(parts, first)
 
     def _decide_all(
-        self, rows: FloatArray, groups: GroupArray | None, prices: Prices | None
+        self,
+        rows: FloatArray,
+        groups: GroupArray | None,
+        prices: Prices | None,
+        keys: Sequence[NamedKey],
+        persons: Sequence[int],
     ) -> list[Decisions]:
         """A call may go on beyond the end of an epoch; then the next one decides about the rest."""
         people = len(rows)
@@ -214,7 +276,10 @@ class OnlineLearner:
             shown = None if groups is None else groups[part]
             own_prices = prices and prices_of(prices, people, part)
             parts.append(self._decide_block(rows[part], shown, own_prices, call_end))
-            start += len(parts[-1])
+            stop = start + len(parts[-1])
+            if keys:  # at once: if a later part fails, the call can be repeated
+                self.keys.add(keys[start:stop], persons[start:stop], parts[-1])
+            start = stop
         return parts
 
     def _decide_block(
@@ -477,15 +542,22 @@ class OnlineLearner:
     # what becomes of rounds
 
     def observe(
-        self, round: ArrayLike, label: ArrayLike, group: ArrayLike | None, at: float | None
+        self,
+        round: ArrayLike | None,
+        label: ArrayLike,
+        group: ArrayLike | None,
+        at: float | None,
+        key: object = None,
     ) -> None:
         """Labels of accepted rounds have come."""
         with self.lock:
             now = self._checked_time(at)
+            if key is not None:
+                round = self._rounds_to_observe(round, label, key)
             if group is None and self._observed_one(round, label, now):
                 return
             require_same_order({"round": round, "label": label, "group": group})
-            rounds = as_rounds(round)
+            rounds = self._named_rounds(round, None)
             labels = np.atleast_1d(np.asarray(label))
             if rounds.shape != labels.shape:
                 raise InvalidInput(
@@ -502,6 +574,31 @@ class OnlineLearner:
             )
             self.now = now
 
+    def _rounds_to_observe(self, round: object, label: ArrayLike, key: object) -> Any:
+        """The rounds of these keys; an error if one of them has its label."""
+        keys = as_keys(key)
+        rounds = self._named_rounds(round, key)
+        labels = np.atleast_1d(np.asarray(label)).tolist()
+        for named, own, reported in zip(keys, rounds.tolist(), labels, strict=False):
+            known = self.rounds.known_label(own)
+            if known != 0 and known == reported:
+                raise AlreadyObserved(
+                    f"the outcome {known:+d} was reported before under the key {named.given!r}.",
+                    hint="nothing has changed, and nothing is left to do.",
+                    argument="key",
+                )
+        return int(rounds[0]) if len(rounds) == 1 else rounds
+
+    def _named_rounds(self, round: Any, key: object) -> IntArray:
+        """The rounds that are meant: by number, or by key."""
+        if (round is None) == (key is None):
+            raise InvalidInput(
+                f"{'neither round nor key is' if key is None else 'round and key are both'} given.",
+                hint="say whom it is about by one of them: round=... or key=...",
+                argument="key",
+            )
+        return as_rounds(round) if key is None else self.keys.rounds(as_keys(key))
+
     def _observed_one(self, round: object, label: object, now: float | None) -> bool:
         """Most labels come one by one: enter a plain one without arrays."""
         if not isinstance(round, int) or type(label) is not int:
@@ -513,10 +610,10 @@ class OnlineLearner:
             self.now = now
         return entered
 
-    def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
+    def overrule(self, round: ArrayLike | None, accept: ArrayLike, key: object = None) -> None:
         """A human decided otherwise."""
         with self.lock:
-            rounds = as_rounds(round)
+            rounds = self._named_rounds(round, key)
             decided = np.asarray(accept)
             if decided.dtype.kind != "b" or decided.shape not in ((), rounds.shape):
                 raise InvalidInput(
@@ -528,17 +625,18 @@ class OnlineLearner:
             window_open = self._window_open(rounds)
             self._forget(self.rounds.overrule(rounds, decided, window_open=window_open))
 
-    def erase(self, round: ArrayLike) -> None:
+    def erase(self, round: ArrayLike | None, key: object = None) -> None:
         """Forget people."""
         with self.lock:
-            rounds = as_rounds(round)
+            rounds = self._named_rounds(round, key)
             window_open = self._window_open(rounds)
             self._forget(self.rounds.erase(rounds, window_open=window_open))
+            self.keys.erase(rounds)
 
-    def report_group(self, round: ArrayLike, group: ArrayLike) -> None:
+    def report_group(self, round: ArrayLike | None, group: ArrayLike, key: object = None) -> None:
         """Groups have become known after the decision."""
         with self.lock:
-            rounds = as_rounds(round)
+            rounds = self._named_rounds(round, key)
             groups = as_reported_groups(group, len(rounds))
             self.rounds.report_group(rounds, groups, closed=self.rounds.epoch.closed)
 
@@ -586,6 +684,7 @@ class OnlineLearner:
         """Everything, for a file."""
         with self.lock:
             shell = {name: getattr(self, name) for name in SHELL}
+            shell["keys"] = self.keys.to_fields()
             # repeated, so that a file in which somebody has changed the settings is recognised
             shell["settings"] = dict(settings)
             return storage.Stored(learner, dict(settings), self.state, self.rounds, shell)
@@ -595,10 +694,24 @@ class OnlineLearner:
         with self.lock:
             for name in SHELL:
                 setattr(self, name, stored.shell[name])
+            self.keys = KeyBook.from_fields(stored.shell["keys"], stored.rounds.decided)
             if stored.rounds.schema is not None:
                 self._read_columns(stored.rounds.schema)
             self.state = stored.state
             self.rounds = stored.rounds
+
+    def leave_unread_rules(self) -> bool:
+        """Rules could not be read: a policy without them is in force from now on. False if the
+        algorithm cannot go on without them.
+        """
+        with self.lock:
+            if not isinstance(self.algorithm, OutlivesRules):
+                return False
+            with one_blas_thread():
+                self.state, epoch = self.algorithm.without_unread(self.state, self.rounds, self.now)
+            if epoch is not None:
+                self.rounds.open(self._with_schema(epoch))
+            return True
 
     def toss_fresh_coins(self) -> None:
         """From here on the coins come from new entropy: whoever holds a copy of the learner cannot
@@ -642,6 +755,8 @@ class EpochLearner(Shown):
     ) -> None:
         self.online = OnlineLearner(algorithm, seed)
         self.settings = dict(settings)
+        self.files: dict[str, str] = {}
+        """The saves that this learner goes on from: the mark of the newest one, by path."""
 
     # what people do with a learner
 
@@ -652,6 +767,7 @@ class EpochLearner(Shown):
         *,
         prices: Prices | None = None,
         at: float | None = None,
+        key: object = None,
     ) -> Decisions:
         """Decide about one person per row, each with a coin of its own; each is one round.
 
@@ -667,6 +783,9 @@ class EpochLearner(Shown):
             What errors cost for each of them.
         at : float, optional
             The time of the decision; needed where labels have a maturity window.
+        key : str, int or a list of them, optional
+            Your own ids of the people, one each, by which everything else can be reported. Where a
+            key is known, the decision that was taken under it is returned and no coin is tossed.
 
         Returns
         -------
@@ -677,14 +796,27 @@ class EpochLearner(Shown):
         ------
         InvalidInput
             If features, group or prices make no sense. Then nobody has been decided about.
+        ProtocolError
+            If a key is known for a person with other features, another group or other prices, or
+            for one who was erased. Then nobody has been decided about.
+
+        Examples
+        --------
+        >>> from evenhand.learners import Uniform
+        >>> learner = Uniform(seed=1)
+        >>> first = learner.decide([[0.2], [0.7]], key=["anna", "bert"])
+        >>> again = learner.decide([[0.7], [0.1]], key=["bert", "cleo"])
+        >>> again.round.tolist(), bool(again.accept[0] == first.accept[1]), learner.round
+        ([1, 2], True, 3)
         """
-        return self.online.decide(features, group, prices, at)
+        return self.online.decide(features, group, prices, at, key)
 
     def observe(
         self,
-        round: ArrayLike,
-        label: ArrayLike,
+        round: ArrayLike | None = None,
+        label: ArrayLike | None = None,
         *,
+        key: object = None,
         group: ArrayLike | None = None,
         at: float | None = None,
     ) -> None:
@@ -694,6 +826,8 @@ class EpochLearner(Shown):
         ----------
         round, label : int or array of int
             The rounds, and a label of -1 or +1 for each.
+        key : str, int or a list of them
+            In place of the rounds: the keys under which the people were decided about.
         group : array, optional
             Their groups, which must not contradict those that are known. A group that was unknown
             stays unknown, because only accepted people have outcomes: see `report_group`.
@@ -703,12 +837,20 @@ class EpochLearner(Shown):
         Raises
         ------
         ProtocolError, BadLabel
-            If a round is unknown, was rejected, overruled or erased, or has another label. Then
-            nothing has changed.
+            If a round or key is unknown, was rejected, overruled or erased, or has another label.
+            Then nothing has changed.
+        AlreadyObserved
+            If a key has this label already. Then nothing has changed either.
         """
-        self.online.observe(round, label, group, at)
+        self.online.observe(round, _given("label", label), group, at, key)
 
-    def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
+    def overrule(
+        self,
+        round: ArrayLike | None = None,
+        accept: ArrayLike | None = None,
+        *,
+        key: object = None,
+    ) -> None:
         """Report that a human decided otherwise about one round, or about several.
 
         The round stays as it was drawn: the guarantee is about the policy (manual overrides are not
@@ -724,35 +866,46 @@ class EpochLearner(Shown):
             The rounds of the decisions.
         accept : bool or array of bool
             What the human decided: one for each round, or one for all.
+        key : str, int or a list of them
+            In place of the rounds: the keys under which the people were decided about.
 
         Raises
         ------
         ProtocolError
-            If a round is unknown, or was erased. Then nothing has changed.
+            If a round or key is unknown, or was erased. Then nothing has changed.
         """
-        self.online.overrule(round, accept)
+        self.online.overrule(round, _given("accept", accept), key)
 
-    def erase(self, round: ArrayLike) -> None:
+    def erase(self, round: ArrayLike | None = None, *, key: object = None) -> None:
         """Forget the person of one round, or of several.
 
         Features, group, prices and label are wiped. A round keeps its place: in a cohort that is
         still open it counts at its worst; the sums of a closed one stay as they are, and the loss
         alone forgets the person. Erasing somebody again changes nothing; nothing else can be
-        reported about the round any more.
+        reported about the round any more. A key is never free again: its hash stays, and nobody
+        is decided about under it.
 
         Parameters
         ----------
         round : int or array of int
             The rounds of the decisions.
+        key : str, int or a list of them
+            In place of the rounds: the keys under which the people were decided about.
 
         Raises
         ------
         ProtocolError
-            If a round is unknown. Then nobody has been erased.
+            If a round or key is unknown. Then nobody has been erased.
         """
-        self.online.erase(round)
+        self.online.erase(round, key)
 
-    def report_group(self, round: ArrayLike, group: ArrayLike) -> None:
+    def report_group(
+        self,
+        round: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        *,
+        key: object = None,
+    ) -> None:
         """Report groups that become known after the decision.
 
         Report them for accepted and rejected people alike.
@@ -761,13 +914,15 @@ class EpochLearner(Shown):
         ----------
         round, group : array
             The rounds, and the group of each. They count in a cohort that is still open.
+        key : str, int or a list of them
+            In place of the rounds: the keys under which the people were decided about.
 
         Notes
         -----
         Requirement, which is on record in the certificate with the number of people by group and
         draw: whether and when a group becomes known does not depend on the draw.
         """
-        self.online.report_group(round, group)
+        self.online.report_group(round, _given("group", group), key)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Store everything in one file, without pickle; `evenhand.load` reads it.
@@ -781,10 +936,15 @@ class EpochLearner(Shown):
         ------
         NotSerialisable
             If a setting or something in the state cannot be stored as data.
+        ProtocolError
+            If there is a file of that name which this learner has neither loaded nor saved: another
+            learner, perhaps in another process, went on from here, and its people would be lost.
         """
         # the table is written as it stands, so nobody may decide or report meanwhile
         with self.online.lock:
-            storage.write(path, self.online.stored(storage.stored_name(type(self)), self.settings))
+            stored = self.online.stored(storage.stored_name(type(self)), self.settings)
+            mark = storage.write(path, stored, set(self.files.values()))
+            self.files[os.path.realpath(path)] = mark
 
     def restarted(self, seed: int | None = None) -> Self:
         """A fresh learner with the same settings.
@@ -967,6 +1127,13 @@ class EpochLearner(Shown):
         axes.set_yticks(range(len(phases)), phases)
         axes.set_xlabel("round")
         axes.set_ylabel("phase")
+
+
+def _given(name: str, value: ArrayLike | None) -> ArrayLike:
+    """What has to be given beside a round or a key."""
+    if value is None:
+        raise InvalidInput(f"{name} is missing.", hint=f"pass {name}=...", argument=name)
+    return value
 
 
 def as_rounds(round: ArrayLike) -> IntArray:

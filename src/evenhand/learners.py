@@ -48,6 +48,7 @@ from evenhand.fairness.rates import FalsePositiveRate, RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.models import trusting
 from evenhand.hypotheses.named import ClassLike, as_class
+from evenhand.keys import KeyBook
 from evenhand.learner import SHELL, EpochLearner, LearnerReport, plain_setting
 from evenhand.people import as_group
 from evenhand.policies import Mixture
@@ -1290,6 +1291,13 @@ def load(
     EpochLearner
         A learner of the kind that was stored.
 
+    Warns
+    -----
+    UserWarning
+        If other versions of libraries are installed than those with which fitted rules were saved.
+        Each rule is asked about the last people on file. One that cannot be read, or decides
+        otherwise about one of them, leaves the policy of a `CertifiedLearner`; all else goes on.
+
     Raises
     ------
     StorageError
@@ -1299,8 +1307,8 @@ def load(
 
     Notes
     -----
-    Two continuations of one file are two runs: a choice between them may fail with 2 delta.
-    Nothing can verify that a continuation is the only one.
+    Two continuations of one file are two runs: a choice between them may fail with 2 delta. Only
+    one of them can save at the same path; nothing can verify that there is no copy elsewhere.
 
     Examples
     --------
@@ -1333,6 +1341,12 @@ def load(
     if wrong is not None:
         raise StorageError(f"{path} is no sound learner: {wrong}.", hint=_CHANGED)
     learner.online.restore(stored)
+    if stored.unread and not learner.online.leave_unread_rules():
+        raise StorageError(
+            f"{path} holds a rule that cannot be read: {stored.unread[0]}",
+            hint="install the versions of the libraries with which it was written.",
+        )
+    learner.files = {os.path.realpath(path): stored.mark}
     if not same_coins:
         learner.online.toss_fresh_coins()
     return learner
@@ -1353,6 +1367,10 @@ def _unsound(fresh: EpochLearner, stored: storage.Stored) -> str | None:
     for name, kind in SHELL.items():
         if not isinstance(shell[name], kind):
             return f"{name} is {shell[name]!r}"
+    try:
+        KeyBook.from_fields(shell["keys"], rounds.decided)
+    except InvalidInput as error:
+        return error.sentence.rstrip(".")
     made_with = shell["settings"]
     for name in sorted({*stored.settings, *made_with}):
         now = plain_setting(stored.settings.get(name))

@@ -761,6 +761,12 @@ class Rounds:
         self.has_new_labels = True
         return True
 
+    def known_label(self, round: int) -> int:
+        """The label of a round; 0 where it has none, or no row any more."""
+        row = int(np.searchsorted(self["round"], round))
+        here = row < self._size and self["round"][row] == round
+        return int(self["label"][row]) if here else 0
+
     def _require_reportable(self, rows: IntArray, rounds: IntArray, labels: Column) -> None:
         rejected = ~self["accept"][rows]
         if rejected.any():

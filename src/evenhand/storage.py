@@ -14,17 +14,31 @@ its own constructor, so that impossible states cannot be loaded. Every number is
 infinity are neither written nor read.
 
 The file is written beside its final place and then moved there, so that a crash leaves the old file
-or the new one, never half of one.
+or the new one, never half of one. Each save has a mark of its own. A learner replaces a file only
+if it has loaded or saved just this one: otherwise another learner went on from there, and its
+people would be lost. No two processes look and replace at the same time (`_alone`).
 """
 
 import base64
 import json
 import os
 import struct
+import sys
+import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager, suppress
 from dataclasses import Field, dataclass, field, fields, is_dataclass
+from importlib.metadata import PackageNotFoundError, version
 from math import inf, isfinite
 from pathlib import Path
 from secrets import token_hex
@@ -63,8 +77,8 @@ from evenhand.bounds import (
     JointHoeffding,
     PresetLooks,
 )
-from evenhand.contracts import Hypothesis, HypothesisClass, Json
-from evenhand.errors import EvenhandError, NotSerialisable, StorageError
+from evenhand.contracts import Hypothesis, HypothesisClass, Json, ReadsRules
+from evenhand.errors import EvenhandError, NotSerialisable, ProtocolError, StorageError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome, TabularOutcome
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
@@ -80,14 +94,21 @@ from evenhand.fairness.certificate import (
 )
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import ConstancyTest, DriftMonitor, Stream
-from evenhand.hypotheses import FiniteClass, hypothesis_from_json
-from evenhand.hypotheses.serialise import class_from_json, class_to_json
+from evenhand.hypotheses import FiniteClass
+from evenhand.hypotheses.constants import Unread
+from evenhand.hypotheses.models import UnreadableModel
+from evenhand.hypotheses.serialise import (
+    HYPOTHESES,
+    class_from_json,
+    class_to_json,
+    rule_from_json,
+)
 from evenhand.policies import Mixture
 from evenhand.policies.mixture import models_apart, models_inside
 from evenhand.rounds import Counts, Epoch, Rounds
 from evenhand.schema import Column, Schema
 from evenhand.tables.published import TABLES
-from evenhand.words import LabelledSample, Prices
+from evenhand.words import IntArray, LabelledSample, Prices
 
 Record = TypeVar("Record")
 StoredArray = NDArray[np.generic]
@@ -212,6 +233,8 @@ class Encoder:
 
     hypotheses: HypothesisClass | None = None
     arrays: dict[str, StoredArray] = field(default_factory=dict)
+    fitted: dict[str, Hypothesis] = field(default_factory=dict)
+    """The rules that hold fitted models, by `rule_name`."""
 
     def encode(self, value: object) -> Plain:
         """The JSON of a value; NotSerialisable where there is none."""
@@ -276,12 +299,40 @@ class Encoder:
     def hypothesis(self, value: Hypothesis) -> Json:
         """A rule's own JSON, or its number in a class that lists its members."""
         try:
-            return {"is": "rule", "rule": value.to_json()}
+            rule = value.to_json()
+            self._require_read_back(value, rule)
         except NotSerialisable:
             listed = self.hypotheses.listed if isinstance(self.hypotheses, FiniteClass) else ()
             if value not in listed:
                 raise
             return {"is": "member", "number": listed.index(value)}
+        if not isinstance(value, Unread):
+            name, models = rule_name(rule)
+            if models:
+                self.fitted[name] = value
+        return {"is": "rule", "rule": rule}
+
+    def _require_read_back(self, value: Hypothesis, rule: Json) -> None:
+        """NotSerialisable for a rule that could be written and not read."""
+        if rule.get("kind") in HYPOTHESES:
+            return
+        own = type(value).__name__
+        hypotheses: object = self.hypotheses
+        if not isinstance(hypotheses, ReadsRules):
+            raise NotSerialisable(
+                f"a {own} is a rule of the kind {rule.get('kind')!r}, and nothing says how it is "
+                "read back.",
+                hint="give your class of rules a method read(rule) that makes the rule of what its "
+                "to_json() wrote (evenhand.contracts.ReadsRules).",
+            )
+        written = json.loads(json.dumps(rule))
+        again = hypotheses.read(written)
+        if json.loads(json.dumps(again.to_json())) != written:
+            raise NotSerialisable(
+                f"read() of {type(hypotheses).__name__} makes another rule of what a {own} "
+                f"wrote: {again.to_json()} of {rule}.",
+                hint="read(rule) returns the rule whose to_json() is rule.",
+            )
 
     def generator(self, value: np.random.Generator) -> Json:
         """The state of a bit generator is a dictionary of whole numbers."""
@@ -309,10 +360,16 @@ _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErro
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """JSON -> values, the inverse of `Encoder`."""
+    """JSON -> values, the inverse of `Encoder`.
+
+    fitted: the rules with models that have been read, each once, by `rule_name`. unread: why a rule
+    cannot be read, by name; None where that is an error.
+    """
 
     arrays: Mapping[str, StoredArray]
     hypotheses: HypothesisClass | None = None
+    fitted: dict[str, Hypothesis] = field(default_factory=dict)
+    unread: dict[str, str] | None = None
 
     def decode(self, data: Any) -> Any:
         """The value; StorageError where the data make no sense."""
@@ -369,6 +426,24 @@ class Decoder:
             self.decode(data.get("schema")),
         )
 
+    def rule(self, data: Json) -> Hypothesis:
+        """A rule by its JSON; one that this installation cannot read leaves its place."""
+        rule: Json = data["rule"]
+        name, models = rule_name(rule)
+        if not models or rule.get("kind") == "unread":
+            return rule_from_json(rule, self.hypotheses)
+        if self.unread is not None and name in self.unread:
+            return Unread(rule, self.unread[name])
+        if name not in self.fitted:
+            try:
+                self.fitted[name] = rule_from_json(rule, self.hypotheses)
+            except UnreadableModel as error:
+                if self.unread is None:
+                    raise
+                self.unread[name] = error.sentence
+                return Unread(rule, error.sentence)
+        return self.fitted[name]
+
     def member(self, data: Json) -> Hypothesis:
         """A rule by its number in the class."""
         if not isinstance(self.hypotheses, FiniteClass):
@@ -400,11 +475,17 @@ _READERS: Mapping[str, Callable[[Decoder, Json], object]] = {
     "record": Decoder.record,
     "rounds": lambda decoder, data: Rounds.from_fields(decoder.decode(data["fields"])),
     "mixture": Decoder.mixture,
-    "rule": lambda _, data: hypothesis_from_json(data["rule"]),
+    "rule": Decoder.rule,
     "member": Decoder.member,
     "hypotheses": lambda decoder, _: decoder.hypotheses,
     "generator": Decoder.generator,
 }
+
+
+def rule_name(rule: Json) -> tuple[str, Json]:
+    """A name for the JSON of a rule, with its models by their hash; and these models."""
+    models: dict[str, Json] = {}
+    return json.dumps(models_apart(rule, models), sort_keys=True), models
 
 
 def _kept(record: "DataRecord") -> list[Field[Any]]:
@@ -516,6 +597,7 @@ FORMAT = "evenhand learner"
 VERSION = 1
 PARTS = ("settings", "state", "rounds", "shell")
 _DOCUMENT = "document"
+_MARK = "mark"
 _RESTORE = "restore it from a copy."
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error),
@@ -535,10 +617,16 @@ class Stored:
     state: Any
     rounds: Rounds
     shell: Mapping[str, Any]
+    mark: str = ""
+    """Of the save that was read."""
+    unread: tuple[str, ...] = ()
+    """Why rules could not be read: their places are kept (`Unread`)."""
 
 
-def write(path: str | os.PathLike[str], stored: Stored) -> None:
-    """Store, or NotSerialisable and the file untouched."""
+def write(path: str | os.PathLike[str], stored: Stored, known: Collection[str]) -> str:
+    """Store, or NotSerialisable and the file untouched; ProtocolError if there is a file with
+    another mark than the `known` ones. Returns the mark of this save.
+    """
     hypotheses = stored.settings.get("hypotheses")
     known_class = None
     if hypotheses is not None:  # by its params a class that is given on loading is recognised
@@ -566,18 +654,90 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
                 "learner is evenhand's own.",
             )
     document["models"] = models
+    # what the fitted rules say, so that a reader with other versions can hold theirs against it
+    document["versions"] = installed_versions() if encoder.fitted or known_class else {}
+    document["answered"], own = _answers(encoder.fitted, stored.rounds)
     # write a neighbour, then move it into place
     final = Path(path)
     text = np.frombuffer(json.dumps(document).encode(), dtype=np.uint8)
     beside = final.with_name(f".{final.name}.{token_hex(4)}.tmp")
+    mark = token_hex(16)
+    own |= {_DOCUMENT: text, _MARK: np.array(mark)}
     try:
         with beside.open("xb") as file:
-            np.savez(file, allow_pickle=False, **{_DOCUMENT: text}, **encoder.arrays)
+            np.savez(file, allow_pickle=False, **own, **encoder.arrays)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, final)
+        with _alone(final):
+            _require_known(final, known)
+            os.replace(beside, final)
     finally:
         beside.unlink(missing_ok=True)
+    return mark
+
+
+def _require_known(path: Path, known: Collection[str]) -> None:
+    """ProtocolError if the file at this path is none of those that the learner goes on from. An
+    empty one holds nobody.
+    """
+    try:
+        if path.stat().st_size == 0:
+            return
+    except FileNotFoundError:
+        return
+    way_out = "save under another path, or load the file and go on from there."
+    try:
+        with zipfile.ZipFile(path) as zipped, zipped.open(f"{_MARK}.npy") as member:
+            mark = str(np.lib.format.read_array(member, allow_pickle=False))
+    except _DAMAGE as error:
+        raise ProtocolError(
+            f"{path} is a file that this learner has neither loaded nor saved, and no stored "
+            "learner; it is not replaced.",
+            hint="save under another path, or take the file away.",
+        ) from error
+    if mark not in known:
+        raise ProtocolError(
+            f"{path} is not the file that this learner has loaded or saved last: another learner, "
+            "perhaps in another process, has saved there, or another file was put in its place; "
+            "to replace it would lose its people.",
+            hint=way_out,
+        )
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Inside the `with`, no other process is about to replace the file at this path. A lock of the
+    operating system, on a neighbour: it ends with the process that holds it, however that dies.
+    """
+    neighbour = path.with_name(f".{path.name}.lock")
+    while True:
+        with neighbour.open("ab") as file:
+            _lock(file.fileno())
+            # whoever held the lock before has removed the neighbour: then this one locks nothing
+            try:
+                current = os.path.samestat(os.fstat(file.fileno()), neighbour.stat())
+            except FileNotFoundError:
+                current = False
+            if not current:
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows keeps a file that is open
+                    neighbour.unlink()
+            return
+
+
+def _lock(file: int) -> None:
+    """Wait for the lock of an open file; closing the file ends it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
@@ -596,11 +756,122 @@ def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None
             f"{path} is no sound learner: {bad_number}; every stored number is finite.",
             hint=_RESTORE,
         )
-    decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
-    return Stored(document["learner"], **{part: decoder.decode(parts[part]) for part in PARTS})
+    mark = str(arrays.pop(_MARK, ""))
+    asked = (arrays.pop(_ASKED, None), arrays.pop(_SAID, None))
+    changed = _changed_versions(document["versions"])
+    with warnings.catch_warnings():
+        # said once, below; a model that an older version wrote was checked when that was left
+        warnings.filterwarnings("ignore", message="Trying to unpickle estimator")
+        own_class = _class_of(document["hypotheses"], hypotheses, other_versions=bool(changed))
+        decoder = Decoder(arrays, own_class, unread={})
+        decoded = {part: decoder.decode(parts[part]) for part in PARTS}
+        if changed and decoder.fitted:
+            assert decoder.unread is not None
+            wrong = _answered_otherwise(decoder, decoded["rounds"], document["answered"], *asked)
+            if wrong:
+                decoder.unread.update(wrong)
+                decoded = {part: decoder.decode(parts[part]) for part in PARTS}
+    unread = tuple(decoder.unread.values()) if decoder.unread else ()
+    if changed and (decoder.fitted or unread):
+        _warn_of_versions(path, changed, len(decoder.fitted), len(unread))
+    return Stored(document["learner"], **decoded, mark=mark, unread=unread)
 
 
-def _class_of(document: Json | None, given: HypothesisClass | None) -> HypothesisClass | None:
+# fitted models and the versions of the libraries that read them
+
+LIBRARIES = ("scikit-learn", "numpy", "scipy", "pandas", "lightgbm", "xgboost", "catboost")
+"""On whose versions it may depend what a fitted model says."""
+MOST_ASKED = 512
+"""So many of the last people are asked about, to see whether a model says the same."""
+_ASKED = "asked"
+_SAID = "said"
+
+
+def installed_versions() -> dict[str, str]:
+    """The versions of the libraries that models depend on, where they are installed."""
+    found = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _changed_versions(written: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """(then, now) of each library that has another version than when the file was written."""
+    now = installed_versions()
+    return {
+        name: (then, now.get(name, "none"))
+        for name, then in written.items()
+        if then != now.get(name)
+    }
+
+
+def _people_asked_about(rounds: Rounds) -> IntArray:
+    """The rows of the last people who were not erased."""
+    rows = np.flatnonzero(~rounds["erased"])
+    return np.asarray(rows[-MOST_ASKED:])
+
+
+def _said_by(rule: Hypothesis, rounds: Rounds, rows: IntArray) -> NDArray[np.int8]:
+    """Whom of these people a rule accepts (1) and rejects (0); -1 for those whom it cannot read."""
+    try:
+        accepts = rule.accepts(rounds.features_of(rows), rounds.groups_of(rows))
+        return np.asarray(accepts, dtype=np.int8)
+    except Exception:  # noqa: BLE001  (whatever a model raises)
+        if len(rows) == 1:
+            return np.full(1, -1, dtype=np.int8)
+    half = len(rows) // 2
+    halves = [_said_by(rule, rounds, part) for part in (rows[:half], rows[half:])]
+    return np.concatenate(halves)
+
+
+def _answers(
+    fitted: Mapping[str, Hypothesis], rounds: Rounds
+) -> tuple[list[str], dict[str, StoredArray]]:
+    """The names of the rules, and whom of the last people each accepts."""
+    rows = _people_asked_about(rounds)
+    if not fitted or not len(rows):
+        return [], {}
+    said = [_said_by(rule, rounds, rows) for rule in fitted.values()]
+    return list(fitted), {_ASKED: rounds["round"][rows], _SAID: np.stack(said)}
+
+
+def _answered_otherwise(
+    decoder: Decoder,
+    rounds: Rounds,
+    answered: Sequence[str],
+    asked: StoredArray | None,
+    said: StoredArray | None,
+) -> dict[str, str]:
+    """Why rules that were read cannot be used: a certificate is about what they said then."""
+    wrong = {}
+    for name, rule in decoder.fitted.items():
+        if name not in answered or asked is None or said is None:
+            wrong[name] = "nobody is on file by whom its answers could be checked."
+            continue
+        rows = rounds.rows_of(np.asarray(asked, dtype=np.int64))
+        now = _said_by(rule, rounds, rows)
+        others = int((now != said[answered.index(name)]).sum())
+        if others:
+            wrong[name] = f"it decides otherwise here about {others} of {len(rows)} people."
+    return wrong
+
+
+def _warn_of_versions(
+    path: str | os.PathLike[str], changed: Mapping[str, tuple[str, str]], read: int, unread: int
+) -> None:
+    which = ", ".join(f"{name} {then} (here {now})" for name, (then, now) in changed.items())
+    lost = f"; {unread} cannot be used here and leave the policy" if unread else ""
+    warnings.warn(
+        f"{os.fspath(path)!r} was saved with {which}. {read - unread if unread else read} fitted "
+        f"rules were read and decide alike about the last people on file{lost}.",
+        stacklevel=4,
+    )
+
+
+def _class_of(
+    document: Json | None, given: HypothesisClass | None, *, other_versions: bool
+) -> HypothesisClass | None:
     if document is None:
         return None
     if given is None:
@@ -610,7 +881,12 @@ def _class_of(document: Json | None, given: HypothesisClass | None) -> Hypothesi
                 hint="pass the same class again: load(path, hypotheses=...).",
             )
         given = class_from_json(document["class"])
-    if json.loads(json.dumps(dict(given.params))) != document["params"]:
+    now = json.loads(json.dumps(dict(given.params)))
+    then = dict(document["params"])
+    if other_versions:  # each version shows other settings of a classifier
+        now.pop("classifier_params", None)
+        then.pop("classifier_params", None)
+    if now != then:
         raise StorageError(
             f"hypotheses is {dict(given.params)}, but the learner was stored with "
             f"{document['params']}.",
@@ -668,7 +944,8 @@ def _contents(path: Path) -> tuple[Json, dict[str, StoredArray]]:
             f"{versions[1]!r}; this evenhand reads versions {VERSION} and {PROTOCOL_VERSION}.",
             hint="load it with the evenhand that wrote it.",
         )
-    missing = {"learner", "hypotheses", "models", *PARTS} - document.keys()
+    needed = {"learner", "hypotheses", "models", "versions", "answered", *PARTS}
+    missing = needed - document.keys()
     if missing:
         raise StorageError(f"{path} is damaged: its document lacks {', '.join(sorted(missing))}.")
     return document, arrays

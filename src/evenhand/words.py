@@ -581,11 +581,14 @@ class Decisions(Brief, Sequence[Decision]):
     propensity : array, shape (rows,)
         The probability with which just this decision was taken.
     first_round : int
-        The round of the first row; the others follow.
+        The round of the first row; the others follow, unless `rounds` says otherwise.
     epoch : array of int, shape (rows,)
         The number of the policy that decided.
     audit : array of bool, shape (rows,)
         Whether the audit coin accepted the person.
+    rounds : array of int, shape (rows,), optional
+        The round of each row, where they do not follow each other: somebody was decided about
+        before, under the same key.
 
     Examples
     --------
@@ -601,6 +604,7 @@ class Decisions(Brief, Sequence[Decision]):
     first_round: int
     epoch: IntArray
     audit: BoolArray
+    rounds: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.accept)
@@ -608,6 +612,8 @@ class Decisions(Brief, Sequence[Decision]):
     @property
     def round(self) -> IntArray:
         """The rounds of the block."""
+        if self.rounds is not None:
+            return self.rounds
         return np.arange(self.first_round, self.first_round + len(self), dtype=np.int64)
 
     @overload
@@ -618,10 +624,11 @@ class Decisions(Brief, Sequence[Decision]):
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         position = range(len(self))[index]
+        round = self.first_round + position if self.rounds is None else int(self.rounds[position])
         return Decision(
             bool(self.accept[position]),
             float(self.propensity[position]),
-            self.first_round + position,
+            round,
             int(self.epoch[position]),
             bool(self.audit[position]),
         )

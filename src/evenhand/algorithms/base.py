@@ -56,8 +56,9 @@ class Algorithm(Protocol):
     -----
     Requirements: no method changes `rounds` or the state it is given; the same arguments give the
     same answer, also after a step that was interrupted (what the table remembers for an algorithm
-    can be read again from its rows, and no answer depends on it); all by which the people of an epoch are judged later is in the state that opened
-    the epoch, so nothing that happens to people afterwards can change it.
+    can be read again from its rows, and no answer depends on it). All by which the people of an
+    epoch are judged later is in the state that opened the epoch, so nothing that happens to people
+    afterwards can change it.
     """
 
     @property
@@ -175,4 +176,15 @@ class ReadsPeople(Protocol):
 
     def check_people(self, state: Any, rows: FloatArray, rounds: Rounds) -> None:
         """InvalidInput if a model that is going to judge these people cannot read them."""
+        ...
+
+
+@runtime_checkable
+class OutlivesRules(Protocol):
+    """An algorithm that goes on if some of its rules cannot be read from a file."""
+
+    def without_unread(
+        self, state: Any, rounds: Rounds, now: float | None
+    ) -> tuple[Any, Epoch | None]:
+        """The state, and the epoch that takes the place of the open one."""
         ...

@@ -126,7 +126,47 @@ class GroupClassifier(Hypothesis):
         return {"kind": "group", "value": self.value}
 
 
+@dataclass(frozen=True, eq=False)
+class Unread(Hypothesis):
+    """The place of a stored rule that this installation cannot read: it rejects all applicants.
+
+    Parameters
+    ----------
+    rule : dict
+        The rule's own JSON, as it was stored.
+    reason : str
+        Why it cannot be read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gone = Unread({"kind": "fitted"}, "it was written by a newer version.")
+    >>> gone.accepts(np.zeros((2, 1))).tolist()
+    [False, False]
+    """
+
+    rule: Json
+    reason: str
+
+    @property
+    def columns_used(self) -> tuple[int, ...]:
+        return ()
+
+    def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
+        return np.zeros(len(features), dtype=bool)
+
+    def describe(self, names: Sequence[str] | None = None) -> str:
+        return "reject all applicants, in the place of a rule that could not be read"
+
+    def to_json(self) -> Json:
+        """It stays what it is, also where the rule could be read again: what was counted meanwhile
+        is not about the rule.
+        """
+        return {"kind": "unread", "rule": self.rule, "reason": self.reason}
+
+
 def is_constant(hypothesis: Hypothesis) -> bool:
     """Whether a hypothesis decides for all people alike."""
     contexts = getattr(hypothesis, "contexts", None)
-    return isinstance(hypothesis, Constant) or (contexts is not None and len(set(contexts)) == 1)
+    alike = contexts is not None and len(set(contexts)) == 1
+    return isinstance(hypothesis, Constant | Unread) or alike

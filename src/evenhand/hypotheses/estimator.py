@@ -8,6 +8,8 @@ becomes a `Tree`, a logistic regression a `LinearRule`; all other models stay op
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.computing import one_blas_thread
-from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition, RowOracle
+from evenhand.contracts import (
+    Batch,
+    Hypothesis,
+    HypothesisClass,
+    Json,
+    Params,
+    Partition,
+    RowOracle,
+)
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, UnsuitableEstimator
 from evenhand.hypotheses.common import comparison, require_columns
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
@@ -167,12 +177,24 @@ class Fitted(Hypothesis):
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         require_columns(features, self.columns, type(self.model).__name__)
-        if len(features) == 0:
-            return np.zeros(0, bool)
-        if self.threshold is not None:
-            score = self._asked(features, self._scored)
-            return np.asarray(score >= self.threshold, dtype=bool)
-        return np.asarray(self._asked(features, self.model.predict) == 1, dtype=bool)
+        answers: BoolArray = _Together((self,))(features.T)[0]
+        return answers
+
+    @staticmethod
+    def together(members: "Sequence[Fitted]") -> Batch:
+        """Several rules at once: they share the frame, and rules of one model its score.
+
+        Parameters
+        ----------
+        members : sequence of Fitted
+            The rules.
+
+        Returns
+        -------
+        Batch
+            Who is accepted by which of them.
+        """
+        return _Together(tuple(members))
 
     def score(self, features: FloatArray) -> FloatArray | None:
         """What a threshold is compared with; None if the model has no score.
@@ -189,24 +211,27 @@ class Fitted(Hypothesis):
         """
         if not (hasattr(self.model, "predict_proba") or hasattr(self.model, "decision_function")):
             return None
-        return self._asked(features, self._scored)
+        return self._asked(self._shown(features), self._scored)
 
     def _scored(self, rows: Any) -> Any:
         if hasattr(self.model, "predict_proba"):
             return np.asarray(self.model.predict_proba(rows))[:, 1]
         return self.model.decision_function(rows)
 
-    def _asked(self, features: FloatArray, answer: Callable[[Any], Any]) -> NDArray[Any]:
-        """What the model answers about rows, which it is shown as it was fitted to them."""
+    def _shown(self, features: FloatArray) -> Any:
+        """Rows as the model was fitted to them."""
+        return features if self.schema is None else self.schema.frame(features)
+
+    def _asked(self, shown: Any, answer: Callable[[Any], Any]) -> NDArray[Any]:
+        """What the model answers about rows."""
         if self.schema is None:
-            return np.asarray(answer(features))
-        frame = self.schema.frame(features)
+            return np.asarray(answer(shown))
         try:
-            return np.asarray(answer(frame))
+            return np.asarray(answer(shown))
         except EvenhandError:
             raise
         except Exception as error:  # whatever the steps of a pipeline raise
-            raise InvalidInput(
+            raise _CannotRead(
                 f"the fitted {type(self.model).__name__} cannot decide about these people: "
                 f"{_first_line(error)}",
                 hint="a value that it has not met when it was fitted needs a step that can deal "
@@ -252,6 +277,14 @@ class Fitted(Hypothesis):
     def _stored(self) -> StoredModel:
         return store_model(self.model)
 
+    @property
+    def _same_model(self) -> object:
+        """Equal for rules of one model: of one object, or of the same bytes where they were
+        read.
+        """
+        stored = self.__dict__.get("_stored")
+        return id(self.model) if stored is None else stored.sha256
+
     @classmethod
     def from_json(cls, data: Json) -> "Fitted":
         """Read what `to_json` wrote.
@@ -271,6 +304,76 @@ class Fitted(Hypothesis):
         rule = cls(load_model(stored), data["columns"], schema, data.get("threshold"))
         rule.__dict__["_stored"] = stored
         return rule
+
+
+class _CannotRead(InvalidInput):
+    """A model cannot read a person."""
+
+
+_unread_rejected: ContextVar[bool] = ContextVar("unread_rejected", default=False)
+
+
+@contextmanager
+def unread_rejected() -> Iterator[None]:
+    """Inside the `with`, a model rejects whom it cannot read, instead of raising an error: where
+    people are counted who were decided about by other rules.
+    """
+    token = _unread_rejected.set(True)
+    try:
+        yield
+    finally:
+        _unread_rejected.reset(token)
+
+
+class _Together:
+    """Fitted rules that are asked at once: one frame for those of one schema, of which each model
+    gets a copy, and one answer for rules of one model.
+    """
+
+    def __init__(self, members: tuple[Fitted, ...]) -> None:
+        self.members = members
+        widths = {rule.columns for rule in members}
+        self.columns = widths.pop() if len(widths) == 1 else None
+        schemas: list[Schema | None] = []
+        for rule in members:
+            if rule.schema not in schemas:
+                schemas.append(rule.schema)
+        self._schema = [schemas.index(rule.schema) for rule in members]
+
+    def __call__(self, columns: FloatArray) -> BoolArray:
+        features = columns.T
+        answers = np.zeros((len(self.members), len(features)), dtype=bool)
+        if len(features) == 0:
+            return answers
+        frames: dict[int, Any] = {}
+        said: dict[tuple[int, object, bool], Any] = {}
+        for number, rule in enumerate(self.members):
+            schema = self._schema[number]
+            if schema not in frames:
+                frames[schema] = rule._shown(features)
+            by_score = rule.threshold is not None
+            same = (schema, rule._same_model, by_score)
+            try:
+                if same not in said:
+                    shown = frames[schema] if rule.schema is None else frames[schema].copy()
+                    ask = rule._scored if by_score else rule.model.predict
+                    said[same] = rule._asked(shown, ask)
+                answer = said[same]
+                answers[number] = answer >= rule.threshold if by_score else answer == 1
+            except _CannotRead:
+                if not _unread_rejected.get():
+                    raise
+                if len(features) > 1:  # only those whom it cannot read are rejected
+                    half = len(features) // 2
+                    alone = _Together((rule,))
+                    answers[number, :half] = alone(columns[:, :half])
+                    answers[number, half:] = alone(columns[:, half:])
+        return answers
+
+    def one(self, person: FloatArray) -> Sequence[int]:
+        """The same about one person."""
+        answers: list[int] = self(person.T)[:, 0].tolist()
+        return answers
 
 
 def _columns_seen(model: Any, columns: int, schema: Schema | None) -> tuple[int, ...]:

@@ -11,19 +11,29 @@ A type is loaded only if it belongs to a package of `TRUSTED_PACKAGES` or is nam
 
 import base64
 import hashlib
+import inspect
 import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, NotSerialisable, install_hint
 
-__all__ = ["TRUSTED_PACKAGES", "StoredModel", "load_model", "store_model", "trusting"]
+__all__ = [
+    "TRUSTED_PACKAGES",
+    "StoredModel",
+    "UnreadableModel",
+    "load_model",
+    "store_model",
+    "trusting",
+]
 
 TRUSTED_PACKAGES = (
     *("sklearn", "numpy", "scipy", "lightgbm", "xgboost", "catboost", "pandas", "collections"),
@@ -34,8 +44,26 @@ MISSING_MODELS = (
     "models are saved with skops, which is not installed; a certificate names a model by its "
     "saved bytes."
 )
+RENAMED = {
+    # (module, name) in archives of older versions of scikit-learn -> what stands for it everywhere
+    ("sklearn.compose._column_transformer", "_RemainderColsList"): ("collections", "UserList"),
+    ("_loss", None): ("sklearn._loss._loss", None),
+}
+"""Types that have moved or gone, which skops names in the archives of usual pipelines."""
+NOT_GIVEN = ("deprecated", "warn")
+"""What versions of scikit-learn write as a setting that nobody has given."""
 _READERS = ("read_", "load", "from", "gen", "memmap", "eval", "query", "open", "save", "to_")
 FIRST_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+class UnreadableModel(InvalidInput):
+    """The bytes of a model are sound and may be read, but this installation cannot.
+
+    Examples
+    --------
+    >>> issubclass(UnreadableModel, InvalidInput)
+    True
+    """
 
 
 @dataclass(frozen=True)
@@ -154,6 +182,13 @@ def load_model(stored: StoredModel, trusted: Iterable[str] = ()) -> Any:
     ------
     InvalidInput
         If the bytes do not have the hash, or contain a type that is not trusted.
+    UnreadableModel
+        If the installed version of a library cannot read what another one wrote.
+
+    Notes
+    -----
+    Settings that the installed version has and the one that wrote the model had not are as by
+    default.
 
     Examples
     --------
@@ -173,7 +208,11 @@ def load_model(stored: StoredModel, trusted: Iterable[str] = ()) -> Any:
             hint="restore the file from a backup.",
         )
     allowed = {*trusted, *_trusted.get(), "functools.partial"}  # a partial names its function, too
-    types = sio.get_untrusted_types(data=stored.data)  # of the bytes, not what the record claims
+    data = _with_present_names(stored.data)
+    try:
+        types = sio.get_untrusted_types(data=data)  # of the bytes, not what the record claims
+    except Exception as error:  # whatever skops raises for types that are not there
+        raise _unreadable(error) from error
     strange = [name for name in types if name not in allowed and not _is_trusted(name)]
     if strange:
         raise InvalidInput(
@@ -182,7 +221,95 @@ def load_model(stored: StoredModel, trusted: Iterable[str] = ()) -> Any:
             "runs its code.",
             hint=f"if you know where the file comes from: trusted={strange!r}.",
         )
-    return sio.loads(stored.data, trusted=types)
+    try:
+        model = sio.loads(data, trusted=types)
+    except Exception as error:  # whatever constructors raise for the state of another version
+        raise _unreadable(error) from error
+    _fill_defaults(model)
+    return model
+
+
+def _unreadable(error: Exception) -> UnreadableModel:
+    return UnreadableModel(
+        f"a stored model cannot be read by the libraries that are installed: {error}",
+        hint="install the versions with which it was written.",
+    )
+
+
+def _with_present_names(archive: bytes) -> bytes:
+    """The same archive with the names that types have now."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as source:
+            text = source.read("schema.json")
+            if not any(module.encode() in text for module, _ in RENAMED):
+                return archive
+            parts = {name: source.read(name) for name in source.namelist()}
+    except (zipfile.BadZipFile, KeyError):
+        return archive  # skops says what is wrong with it
+
+    def rename(node: object) -> None:
+        for item in node if isinstance(node, list) else ():
+            rename(item)
+        if isinstance(node, dict):
+            own = (node.get("__module__"), node.get("__class__"))
+            found = RENAMED.get(own) or RENAMED.get((own[0], None))  # type: ignore[arg-type]
+            if found is not None:
+                node["__module__"] = found[0]
+                node["__class__"] = found[1] or own[1]
+            for item in node.values():
+                rename(item)
+
+    schema = json.loads(text)
+    rename(schema)
+    parts["schema.json"] = json.dumps(schema).encode()
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, content in parts.items():
+            target.writestr(name, content)
+    return written.getvalue()
+
+
+def defaults_of(kind: type) -> dict[str, object]:
+    """The settings of a kind of model in the version that is installed, where they have a default.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> defaults_of(DummyClassifier)["strategy"]
+    'prior'
+    """
+    settings = inspect.signature(kind.__init__).parameters  # type: ignore[misc]
+    return {
+        name: one.default
+        for name, one in settings.items()
+        if one.default is not inspect.Parameter.empty
+    }
+
+
+def _fill_defaults(model: Any) -> None:
+    """Settings of a model, and of the models inside it, which the version that wrote it did not
+    have, or which nobody has given: the default of the installed version.
+    """
+    waiting: list[Any] = [model]
+    seen = set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, list | tuple | set):
+            waiting += one
+        elif isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, np.ndarray):
+            waiting += one.ravel().tolist() if one.dtype == object else []
+        elif hasattr(one, "get_params") and hasattr(one, "__dict__"):
+            for name, default in defaults_of(type(one)).items():
+                value = vars(one).get(name, NOT_GIVEN[0])
+                if isinstance(value, str) and value in NOT_GIVEN:
+                    with suppress(AttributeError):  # a property of that name
+                        setattr(one, name, default)
+            if hasattr(one, "_fit_dtype") and not hasattr(one, "_fill_dtype"):
+                one._fill_dtype = one._fit_dtype  # SimpleImputer before scikit-learn 1.8
+            waiting += vars(one).values()
 
 
 def _is_trusted(name: str) -> bool:

@@ -3,19 +3,26 @@ plain JSON.
 """
 
 import base64
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json
+from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json, ReadsRules
 from evenhand.errors import InvalidInput, NotSerialisable
-from evenhand.hypotheses.constants import Constant, GroupClassifier
+from evenhand.hypotheses.constants import Constant, GroupClassifier, Unread
 from evenhand.hypotheses.estimator import Estimator, Fitted, Tree
 from evenhand.hypotheses.finite import FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
-from evenhand.hypotheses.models import StoredModel, load_model, store_model, trusting
+from evenhand.hypotheses.models import (
+    NOT_GIVEN,
+    StoredModel,
+    load_model,
+    store_model,
+    trusting,
+)
 from evenhand.hypotheses.per_group import PerGroupCuts
 from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Stumps, Threshold
 from evenhand.policies.mixture import Mixture, models_inside
@@ -57,6 +64,31 @@ def hypothesis_from_json(
     whole = data if models is None else models_inside(data, models)
     with trusting(trusted):
         return _read(whole, HYPOTHESES, "hypothesis")
+
+
+def rule_from_json(data: Json, hypotheses: object) -> Hypothesis:
+    """Read a rule of a class: kinds that evenhand does not know are read by the class itself.
+
+    Parameters
+    ----------
+    data : dict
+        What the rule's `to_json` returned.
+    hypotheses : HypothesisClass or None
+        The class; it may be one that `ReadsRules`.
+
+    Returns
+    -------
+    Hypothesis
+        The same rule.
+
+    Examples
+    --------
+    >>> rule_from_json({"kind": "constant", "accept": True}, None).describe()
+    'accept all applicants'
+    """
+    if data.get("kind") not in HYPOTHESES and isinstance(hypotheses, ReadsRules):
+        return hypotheses.read(data)
+    return hypothesis_from_json(data)
 
 
 def policy_from_json(
@@ -201,6 +233,7 @@ HYPOTHESES: Registry[Callable[[Json], Hypothesis]] = Registry(
             **{part: tuple(data[part]) for part in _TREE_PARTS}, columns=data["columns"]
         ),
         "fitted": Fitted.from_json,
+        "unread": lambda data: Unread(data["rule"], data["reason"]),
     },
 )
 """The reader of each kind of hypothesis; the kind is what `to_json` writes under "kind"."""
@@ -261,7 +294,13 @@ def _read_estimator(data: Json) -> Estimator:
             f"{data['module']}.{data['name']} is no classifier of scikit-learn; nothing else is "
             "loaded."
         )
-    return Estimator(kind(**data["settings"]), schema)
+    known = inspect.signature(kind).parameters  # of the version that is installed
+    settings = {
+        name: value
+        for name, value in data["settings"].items()
+        if name in known and value not in NOT_GIVEN
+    }
+    return Estimator(kind(**settings), schema)
 
 
 _CLASS_WRITERS: Mapping[type, Callable[[Any], Json]] = {

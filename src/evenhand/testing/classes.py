@@ -15,7 +15,7 @@ import numpy as np
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Partitioning, RowOracle
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.hypotheses.serialise import hypothesis_from_json
+from evenhand.hypotheses.serialise import rule_from_json
 from evenhand.shown import Brief
 from evenhand.testing.requirements import (
     EQUAL,
@@ -270,7 +270,7 @@ def survives_json(case: ClassCase) -> None:
         except NotSerialisable:
             continue
         try:
-            read = hypothesis_from_json(through_text(data))
+            read = rule_from_json(through_text(data), case.hypotheses)
         except (EvenhandError, ValueError, TypeError) as error:
             raise Broken(f"{answer.describe()!r} cannot be read back: {error}") from error
         require(read.to_json() == data, f"{data} came back as {read.to_json()}")

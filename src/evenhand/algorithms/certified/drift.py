@@ -24,7 +24,7 @@ from evenhand.algorithms.certified.evidence import group_codes
 from evenhand.algorithms.certified.rule_tables import acceptance_table
 from evenhand.contracts import Hypothesis
 from evenhand.fairness.drift import DriftMonitor, Stream
-from evenhand.hypotheses.constants import ACCEPT_ALL, Constant
+from evenhand.hypotheses.constants import ACCEPT_ALL, Unread, is_constant
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.rounds import Counts, Rounds
@@ -152,16 +152,22 @@ class DriftWatch:
         monitor = self.monitor
         for rule, weight in zip(policy.hypotheses, policy.weights, strict=True):
             known = rule in [watched.rule for watched in rules]
-            if weight >= LEAST_WEIGHT and not isinstance(rule, Constant) and not known:
+            if weight >= LEAST_WEIGHT and not is_constant(rule) and not known:
                 opened += 1
                 rules.append(WatchedRule(rule, opened, epoch))
         while len(rules) > MOST_RULES:
             least = int(np.argmin([policy.weight_of(watched.rule) for watched in rules]))
-            given_up = rules.pop(least)
-            for group in groups:
-                monitor = monitor.retire(Stream("labels", group, given_up.number))
-                monitor = monitor.retire(Stream("share", group, given_up.number))
+            monitor = _given_up(monitor, rules.pop(least), groups)
         return replace(self, monitor=monitor, rules=tuple(rules), opened=opened)
+
+    def without_unread(self, groups: tuple[Group, ...]) -> "DriftWatch":
+        """Rules that could not be read are not watched any more."""
+        monitor = self.monitor
+        for watched in self.rules:
+            if isinstance(watched.rule, Unread):
+                monitor = _given_up(monitor, watched, groups)
+        left = tuple(one for one in self.rules if not isinstance(one.rule, Unread))
+        return replace(self, monitor=monitor, rules=left)
 
     def rule_of(self, name: Stream) -> Hypothesis | None:
         """The rule that a stream is about."""
@@ -169,3 +175,13 @@ class DriftWatch:
             if watched.number == name.rule:
                 return watched.rule
         return None
+
+
+def _given_up(
+    monitor: DriftMonitor, given_up: WatchedRule, groups: tuple[Group, ...]
+) -> DriftMonitor:
+    """The tests without the streams of a rule."""
+    for group in groups:
+        monitor = monitor.retire(Stream("labels", group, given_up.number))
+        monitor = monitor.retire(Stream("share", group, given_up.number))
+    return monitor

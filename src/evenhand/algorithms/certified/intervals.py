@@ -36,7 +36,7 @@ from evenhand.contracts import FixedCountBound, Hypothesis, Params
 from evenhand.errors import LengthMismatch
 from evenhand.estimation.outcomes import OutcomeRegression
 from evenhand.fairness.rates import Rate
-from evenhand.hypotheses.constants import ACCEPT_ALL, GroupClassifier
+from evenhand.hypotheses.constants import ACCEPT_ALL, GroupClassifier, Unread
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.rounds import Counts, Rounds
@@ -246,7 +246,11 @@ class BettingProcess:
                 acceptance=np.maximum(acceptance[inside], LEAST_FORESEEN),
                 regression=coarse(regression.negative_probability(features)),
             )
-        return self.bound.plan(self.state, forecast)
+        plan = self.bound.plan(self.state, forecast)
+        gone = [isinstance(member, Unread) for member in self.members]
+        if any(gone):  # nothing is claimed about these places (`certified.unread`)
+            plan = replace(plan, bets=np.where(np.array(gone)[:, None, None], 0.0, plan.bets))
+        return plan
 
     def judges(self, record: EpochRecord) -> bool:
         """Where there are bets."""

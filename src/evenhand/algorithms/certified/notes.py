@@ -10,6 +10,7 @@ from evenhand.algorithms.certified.forecast import RateForecast
 from evenhand.algorithms.certified.hard_counts import budget_left, budget_spent
 from evenhand.algorithms.certified.priced_course import expected_course
 from evenhand.algorithms.certified.state import CertifiedState
+from evenhand.hypotheses.constants import Unread
 from evenhand.rounds import Rounds
 
 MOST_NAMED = 20
@@ -28,6 +29,14 @@ def _about_evidence(state: CertifiedState) -> list[Note]:
         why = "; ".join(state.ended)
         text = f"suspended at round {state.began} ({why}); this is certification run {state.run}."
         found.append(Note("suspended", text))
+    members = () if state.process is None else state.process.members
+    lost = [rule for rule in members if isinstance(rule, Unread)]
+    if lost:
+        text = (
+            f"{len(lost)} fitted rules could not be read from the file and left the policy; all "
+            f"other evidence goes on. The first one: {lost[0].reason}"
+        )
+        found.append(Note("unread rules", text))
     if state.trouble is not None and state.process is None:
         text = f"only constants are deployed: {state.trouble}."
         found.append(Note("no rules", text))

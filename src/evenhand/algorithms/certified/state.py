@@ -26,7 +26,7 @@ from evenhand.errors import InvalidInput
 from evenhand.fairness.certificate import Certificate, Suspension
 from evenhand.fairness.delta_ledger import DeltaLedger, inverse_square_share, run_share
 from evenhand.fairness.rates import Rate
-from evenhand.hypotheses.constants import GroupClassifier
+from evenhand.hypotheses.constants import GroupClassifier, Unread
 from evenhand.rounds import Epoch, Span
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray
 
@@ -272,7 +272,7 @@ class CertifiedState:
             )
         return self.process, self.groups
 
-    def next_run(self, round: int) -> "CertifiedState":
+    def next_run(self, round: int, why: tuple[str, ...] = ()) -> "CertifiedState":
         """After a suspension: the ledger goes on, and nothing that was learned counts any more.
         Groups are covered anew: an assumption was false for some of the rounds before.
         """
@@ -281,7 +281,7 @@ class CertifiedState:
             ledger=self.ledger,
             run=self.run + 1,
             began=round,
-            suspensions=(*self.suspensions, Suspension(round, self.alarms)),
+            suspensions=(*self.suspensions, Suspension(round, (*self.alarms, *why))),
             closed_to=self.closed_to,
             gaps=self.gaps,
             accepted=self.accepted,
@@ -323,6 +323,9 @@ class CertifiedState:
         """
         process, groups = self.running
         lower, upper, _ = process.intervals()
+        gone = self._unread
+        lower = np.where(gone, 0.0, lower)
+        upper = np.where(gone, 0.0, upper)
         if not self.guarantee.group_decides:
             return process.members, lower, upper
         own = np.eye(len(groups))
@@ -344,7 +347,17 @@ class CertifiedState:
         lower, upper, estimate = (
             np.concatenate([getattr(part, name) for part in parts]) for name in names
         )
+        for column in (lower, upper, estimate):
+            column[: len(self._unread)][self._unread] = 0.0
         return lower, upper, estimate
+
+    @property
+    def _unread(self) -> BoolArray:
+        """(members,): places of rules that could not be read. They reject all applicants, so that
+        gap and accepted share are 0, exactly.
+        """
+        process, _ = self.running
+        return np.array([isinstance(rule, Unread) for rule in process.members], dtype=bool)
 
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """(members of `certified`, rows): who accepts whom."""

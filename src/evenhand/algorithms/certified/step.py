@@ -83,6 +83,7 @@ from evenhand.algorithms.certified.start import (
     warm_start,
 )
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
+from evenhand.algorithms.certified.unread import unread_left_out
 from evenhand.algorithms.own_parts import FAILED, OwnPartFailed, watched
 from evenhand.algorithms.settings import (
     as_groups,
@@ -104,7 +105,7 @@ from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL
-from evenhand.hypotheses.estimator import Estimator
+from evenhand.hypotheses.estimator import Estimator, unread_rejected
 from evenhand.hypotheses.models import require_skops
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
@@ -158,7 +159,8 @@ class Certified:
     ) -> tuple[CertifiedState, Epoch | None]:
         """Close the cohorts whose labels have matured, then open the next epoch."""
         try:
-            return self._next(state, rounds, now)
+            with unread_rejected():
+                return self._next(state, rounds, now)
         except OwnPartFailed as failure:
             # A rule that is judged, or watched, cannot be asked any more. What was certified about
             # it can neither be continued nor checked, so the run ends.
@@ -215,8 +217,7 @@ class Certified:
         """An assumption is broken: the fallback is deployed, and a new run begins with the next
         person. Nobody who has been decided by now counts in it.
         """
-        ended = (*state.alarms, *why)
-        state = replace(state.next_run(rounds.decided), closed_to=rounds.decided, ended=ended)
+        state = replace(state.next_run(rounds.decided, why), closed_to=rounds.decided)
         number = rounds.epoch.number + 1
         epoch = constant_epoch(
             state, number, rounds.decided, epoch_length(0), fallback=self.fallback
@@ -489,12 +490,32 @@ class Certified:
         if not state.spans:
             return ()
         epoch = rounds.epoch
-        people = self._closed_people(state, rounds)
-        return forecasts(self._inputs(state, rounds, people, epoch.number, epoch.first_round))
+        with unread_rejected():
+            people = self._closed_people(state, rounds)
+            inputs = self._inputs(state, rounds, people, epoch.number, epoch.first_round)
+            return forecasts(inputs)
 
     def warm_start(self, state: CertifiedState, history: RoundLog) -> CertifiedState:
         """Count audited people who were decided before the first round."""
         return warm_start(state, history)
+
+    def without_unread(
+        self, state: CertifiedState, rounds: Rounds, now: float | None
+    ) -> tuple[CertifiedState, Epoch | None]:
+        """After rules could not be read from a file: their places reject all applicants, nothing is
+        claimed about what stood there, and the next policy is chosen at once. Evidence, intervals
+        and bookings of all others go on.
+
+        Valid, because the policy changes at a moment that no open outcome decides, to one that is
+        certified by the intervals of the rules that are left; each of these holds at all times at
+        once. Closing needs nothing of a rule that is gone: with which probability everybody was
+        accepted is on record with the rows.
+        """
+        with unread_rejected():
+            state = unread_left_out(state)
+            people = self._closed_people(state, rounds)
+            state, epoch = self._choose(state, rounds, people, now)
+            return self._opened(state, epoch, rounds, people)
 
     def check_first(self, rows: FloatArray, group: GroupArray | None) -> None:
         """InvalidInput if a candidate cannot decide about the first people."""
@@ -503,15 +524,15 @@ class Certified:
     def check_people(self, state: CertifiedState, rows: FloatArray, rounds: Rounds) -> None:
         """InvalidInput if a model that is going to judge these people cannot read them: a word
         that its encoder does not know, say. It is asked before they are decided about.
+
+        One person in the midst of an epoch is read by the rules of the policy, before the coin.
+        All other rules count as rejecting whom they cannot read (`unread_rejected`): to ask them
+        would make one decision as dear as many.
         """
-        if state.process is None:
+        if state.process is None or (len(rows) == 1 and not rounds.epoch_is_over):
             return
-        own: tuple[Hypothesis, ...] = ()
-        if len(rows) == 1 and not rounds.epoch_is_over:
-            # one person in the midst of an epoch: the policy asks its own rules, before the coin
-            own = rounds.epoch.mixture.hypotheses
         for member in state.process.members:
-            if getattr(member, "schema", None) is not None and id(member) not in map(id, own):
+            if getattr(member, "schema", None) is not None:
                 member.accepts(rows, None)
 
     # what follows from the settings
