@@ -625,7 +625,7 @@ class TestServiceRows:
 
     def columns(self, rounds, rows):
         names = ("epoch", "at", "accept", "acceptance", "audit", "label", "settled")
-        marks = ("overruled", "erased", "group_late")
+        marks = ("overruled", "erased", "group_late", "billed")
         return {name: rounds[name][rows] for name in (*names, *marks)}
 
     def again(self, rounds, target, start, stop):
