@@ -5,6 +5,7 @@ one uvicorn server around the application.
 import contextlib
 import gc
 import ipaddress
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from evenhand_service.opening import (
 )
 from evenhand_service.request_guard import RequestGuard
 from evenhand_service.settings import Settings
+from evenhand_service.state import LOG as SERVICE_LOG
 from evenhand_service.traces import TracedRequests, require_installed
 
 FILES = 200
@@ -208,6 +210,7 @@ def make_server(app: ASGIApp, settings: Settings) -> DrainingServer:
 
     if settings.log_requests and isinstance(app, RequestGuard):
         app.service.request_log = RequestLog()
+        SERVICE_LOG.setLevel(logging.INFO)  # what was published, and by which model
 
     def stop_being_ready() -> None:
         if isinstance(app, RequestGuard):

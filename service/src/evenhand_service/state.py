@@ -215,11 +215,8 @@ class Service:
         version = product.model_version
         if version is None:
             return
-        LOG.info(
-            "product %s: the model is %s, version %s",
-            *(product.name, version["name"]),
-            version["id"],
-        )
+        told = (product.name, version["name"], version["id"])
+        LOG.info("product %s: the model is %s, version %s", *told)
         lineage = [one for one in self.ledger.policies(product.name) if one.in_lineage]
         if lineage and model_id(lineage[-1]) != version["id"]:
             LOG.warning(
