@@ -157,6 +157,7 @@ def test_a_pipeline_is_served_certified_explained_and_the_same_after_a_restart(t
     first, second = tmp_path / "one", tmp_path / "two"
     first.mkdir()
     with Served(first) as bank:
+        assert "the model is own_pipeline:pipeline, version" in bank.said()
         bank.live(1000, seed=1)
         bank.train()
         bank.live(500, seed=2)
