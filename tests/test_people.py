@@ -355,7 +355,7 @@ def test_single_outcomes_are_minus_one_and_plus_one():
         decided = learner.decide(SCORE)
         accepted = decided.round[decided.accept][:2]
         for rounds, labels in ((int(accepted[0]), label), (accepted[:1], [label])):
-            with pytest.raises(BadLabel) as caught:
+            with pytest.raises(InvalidInput) as caught:
                 learner.observe(rounds, labels)
             assert caught.value.argument == "label"
         learner.observe(accepted, np.array([1.0, -1.0]))
