@@ -185,6 +185,7 @@ def test_the_cause_of_a_change_is_told_in_kept_figures(tmp_path, monkeypatch):
 
 
 def test_results_are_written_as_they_come_and_kept_if_they_are_whole(tmp_path, monkeypatch):
+    need("git")  # rows name the commit
     module = measured()
     monkeypatch.setattr(module, "KEPT", tmp_path)
     run = tmp_path / "run.json"
@@ -209,6 +210,7 @@ def test_results_are_written_as_they_come_and_kept_if_they_are_whole(tmp_path, m
 
 
 def test_a_run_that_was_cut_short_is_continued_with_the_rows_of_its_finished_parts(tmp_path):
+    need("git")
     run = tmp_path / "run.json"
     first = Results(run, whole=True)
     first.add({"row": "one", "part": "a"})

@@ -140,7 +140,9 @@ def test_a_pair_of_groups_with_dashes_in_their_names_is_readable_everywhere(tmp_
     table.write_text(rows)
     log = tmp_path / "log.csv"
     _, *people = rows.replace(",0,0,", ",0,,").splitlines()
-    log.write_text("\n".join(["group,accept,label,feature_x", *people]))
+    log.write_text(
+        "\n".join(["group,accept,label,feature_x,acceptance", *(f"{one},0.5" for one in people)])
+    )
     known = ("--label", "good", "--group", "sex", "--features", "score")
     calls = {
         "measure": ("measure", table, *DECISIONS, "--compare", "both", "--limit", "0.5"),
@@ -148,7 +150,7 @@ def test_a_pair_of_groups_with_dashes_in_their_names_is_readable_everywhere(tmp_
         "test": ("test", policy, table, "--label", "good", "--group", "sex", "--limit", "0.5"),
         "certify": ("certify", policy, table, "--label", "good", "--group", "sex"),
         "alternatives": ("alternatives", table, *known, "--incumbent", "score>=2"),
-        "evaluate": ("evaluate", log, "--without-propensities", "--policy", "accept-all"),
+        "evaluate": ("evaluate", log, "--policy", "accept-all"),
     }
     for name, words in calls.items():
         page = tmp_path / f"{name}.html"

@@ -367,6 +367,7 @@ def shelf(tmp_path, monkeypatch):
     for tool in ("PIP", "UV"):
         monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
         monkeypatch.setenv(f"{tool}_FIND_LINKS", str(place))
+    monkeypatch.setenv("UV_OFFLINE", "1")  # uv knows no variable for "no index"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")  # uv is here
     return place
