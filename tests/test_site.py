@@ -286,7 +286,7 @@ def test_a_search_that_leads_elsewhere_is_seen(tmp_path):
 
 def test_a_browser_sees_formulas_in_error_and_what_is_cut_off(tmp_path):
     pytest.importorskip("playwright.sync_api")
-    browser = need("browser")
+    browser = need("browser", "libatomic")
     (tmp_path / "good.html").write_text(
         '<article class="bd-article"><p>Words <span class="math"><mjx-container><svg>'
         "</svg></mjx-container></span></p></article>"

@@ -46,7 +46,8 @@ TOOLS = {
     "curl": Tool("curl", ("curl",)),
     "openssl": Tool("openssl", ("openssl",)),
     "git": Tool("git", ("git",)),
-    "libgomp": Tool("libgomp1", library="libgomp.so.1"),  # LightGBM is linked with it
+    "libatomic": Tool("libatomic1", library="libatomic.so.1"),  # the driver of browsers needs it
+    "libgomp": Tool("libgomp1", library="libgomp.so.1"),  # LightGBM needs it
 }
 
 

@@ -67,7 +67,7 @@ def served(tmp_path_factory):
 def driven(served):
     from playwright.sync_api import sync_playwright
 
-    program = need("browser")
+    program = need("browser", "libatomic")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=program, args=["--no-sandbox"], timeout=PATIENCE * 1000
@@ -78,7 +78,7 @@ def driven(served):
 
 @pytest.fixture
 def chromium(driven):
-    need("browser")  # each test by itself, not only the first for whom it is started
+    need("browser", "libatomic")  # each test by itself, not only the first for whom it is started
     return driven
 
 
