@@ -538,6 +538,8 @@ def test_a_file_is_replaced_by_who_goes_on_from_it_and_by_nobody_else(tmp_path):
     learner.save(path)
     learner.save(other)
     late = eh.load(path)
+    learner.save(path)  # the same once more: nobody would be lost
+    learner.decide([[1.0]])
     learner.save(path)
     with pytest.raises(eh.ProtocolError, match="another learner"):
         late.save(path)

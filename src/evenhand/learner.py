@@ -201,6 +201,7 @@ class OnlineLearner:
         key: object,
     ) -> Decisions:
         """People whose key is known have their decision; a coin is tossed for the others."""
+        require_same_order({"features": features, "group": group, "key": key})
         self.require_named(features)
         rows, groups, _ = as_arrivals(features, group, self.rounds.schema, group_needed=False)
         keys = as_keys(key, len(rows))

@@ -14,9 +14,9 @@ its own constructor, so that impossible states cannot be loaded. Every number is
 infinity are neither written nor read.
 
 The file is written beside its final place and then moved there, so that a crash leaves the old file
-or the new one, never half of one. Each save has a mark of its own. A learner replaces a file only
-if it has loaded or saved just this one: otherwise another learner went on from there, and its
-people would be lost. No two processes look and replace at the same time (`_alone`).
+or the new one, never half of one. A mark says what is in it. A learner replaces a file only if it
+has loaded or saved just this one, or would write the same: otherwise another learner went on from
+there, and its people would be lost. No two processes look and replace at the same time (`_alone`).
 """
 
 import base64
@@ -38,6 +38,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager, suppress
 from dataclasses import Field, dataclass, field, fields, is_dataclass
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from math import inf, isfinite
 from pathlib import Path
@@ -661,19 +662,28 @@ def write(path: str | os.PathLike[str], stored: Stored, known: Collection[str]) 
     final = Path(path)
     text = np.frombuffer(json.dumps(document).encode(), dtype=np.uint8)
     beside = final.with_name(f".{final.name}.{token_hex(4)}.tmp")
-    mark = token_hex(16)
-    own |= {_DOCUMENT: text, _MARK: np.array(mark)}
+    arrays = {_DOCUMENT: text, **own, **encoder.arrays}
+    mark = _mark_of(arrays)
     try:
         with beside.open("xb") as file:
-            np.savez(file, allow_pickle=False, **own, **encoder.arrays)
+            np.savez(file, allow_pickle=False, **arrays, **{_MARK: np.array(mark)})
             file.flush()
             os.fsync(file.fileno())
         with _alone(final):
-            _require_known(final, known)
+            _require_known(final, {*known, mark})
             os.replace(beside, final)
     finally:
         beside.unlink(missing_ok=True)
     return mark
+
+
+def _mark_of(arrays: Mapping[str, StoredArray]) -> str:
+    """A hash of all that a file holds: the same learner gives the same bytes."""
+    digest = blake2b(digest_size=16)
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def _require_known(path: Path, known: Collection[str]) -> None:
