@@ -390,7 +390,7 @@ class Product:
         CertifiedLearner
             A learner that has seen nobody.
         """
-        return CertifiedLearner(
+        learner = CertifiedLearner(
             self.hypothesis_class,
             as_rates(self.rates),
             self.limit,
@@ -406,6 +406,8 @@ class Product:
             groups=self.groups,
             seed=self.seed,
         )
+        learner.online.toss_fresh_coins()  # the seed is for planning: coins are the ledger's
+        return learner
 
 
 MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")

@@ -116,7 +116,6 @@ class Trainer:
     def _forget(self) -> None:
         self._learner: CertifiedLearner = self.product.learner()
         online = self._learner.online
-        online.toss_fresh_coins()  # the seed is for planning: coins are the ledger's
         # the ledger counts person by person, so all by which it may draw is published at once
         online.state, epochs = self._learner.algorithm.with_variants(
             online.state, online.rounds.epoch, online.rounds
