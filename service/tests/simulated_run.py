@@ -47,6 +47,7 @@ def played_by_the_library(ledger, product=LOAN):
     }
     learner, found, different = product.learner(), {}, 0
     learner.online.coins = LedgerCoins(row.u for row in rows)
+    learner.online.coins_from_seed = False
     learner.online.audit_coins = LedgerCoins(
         row.u / row.acceptance if row.acceptance > 0 else 0.0 for row in rows
     )
