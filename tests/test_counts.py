@@ -226,7 +226,7 @@ def test_a_sample_that_stands_for_nobody_has_no_gap():
     nobody = LabelledSample([[1.0], [2.0]], ["a", "b"], [-1, -1], count=[0, 0])
     with pytest.raises(CannotEstimateRate, match="0 people"):
         nobody.require_two_groups()
-    with pytest.raises(InvalidInput, match="nobody"):
+    with pytest.raises(InvalidInput, match="no people"):
         measure_policy(eh.policies.Mixture((ACCEPT_ALL,), (1.0,)), nobody)
 
 

@@ -15,8 +15,8 @@ FILE = re.compile(r"`([\w./-]+\.(?:py|md|toml|json|yml|yaml|sh|txt))`")
 FOLDER = re.compile(r"`((?:src|tests|docs|service|bench|scripts)/[\w./-]+)`")
 MODULE = re.compile(r"`(evenhand(?:_service)?(?:\.\w+)+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)")
-ELSEWHERE = {"schema.json"}
-"""Files inside of other formats: skops keeps this one in its archives."""
+ELSEWHERE = {"schema.json", "my_model.py"}
+"""Files inside of other formats (skops keeps the first in its archives), and files of users."""
 
 
 @cache

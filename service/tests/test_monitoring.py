@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import threading
-import time
 
 import pytest
 from service.tests.bank import LOAN, Bank, application
@@ -345,10 +344,12 @@ def test_a_replica_behind_the_database_s_clock_is_not_ready(tmp_path, postgres_u
     """The database is ahead of this machine, by ten days: which of the two is wrong nobody knows,
     and nothing is drawn.
     """
-    bank = Bank(postgres_url, clock=SystemClock())
+    clock = SystemClock()
+    bank = Bank(postgres_url, clock=clock)
     try:
         assert bank.client.get("/health/ready").status_code == 200
-        bank.ledger.clock._wall = lambda: time.time() - 10 * 86400.0
+        today = clock._wall
+        clock._wall = lambda: today() - 10 * 86400.0
         refused = bank.post("/v1/decisions", application("behind"))
         assert (refused.status_code, "the clock of" in refused.json()["detail"]) == (503, True)
         forget(bank)

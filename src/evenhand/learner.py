@@ -634,7 +634,9 @@ class OnlineLearner:
             self._forget(self.rounds.erase(rounds, window_open=window_open))
             self.keys.erase(rounds)
 
-    def report_group(self, round: ArrayLike | None, group: ArrayLike, key: object = None) -> None:
+    def report_group(
+        self, round: ArrayLike | None, group: ArrayLike | None, key: object = None
+    ) -> None:
         """Groups have become known after the decision."""
         with self.lock:
             rounds = self._named_rounds(round, key)
@@ -914,7 +916,8 @@ class EpochLearner(Shown):
         Parameters
         ----------
         round, group : array
-            The rounds, and the group of each. They count in a cohort that is still open.
+            The rounds, and the group of each; None where it is still unknown. They count in a
+            cohort that is still open.
         key : str, int or a list of them
             In place of the rounds: the keys under which the people were decided about.
 
@@ -923,7 +926,7 @@ class EpochLearner(Shown):
         Requirement, which is on record in the certificate with the number of people by group and
         draw: whether and when a group becomes known does not depend on the draw.
         """
-        self.online.report_group(round, _given("group", group), key)
+        self.online.report_group(round, group, key)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Store everything in one file, without pickle; `evenhand.load` reads it.

@@ -63,7 +63,8 @@ def counted(number: float, one: str = "person", many: str = "people") -> str:
 
 
 class Brief:
-    """A record whose `repr` names the size and the first values of what is long.
+    """A record whose `repr` names the size and the first values of what is long, and leaves out
+    what is empty as ever.
 
     Its decorator says ``@dataclass(repr=False)``.
 
@@ -81,9 +82,14 @@ class Brief:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __repr__(self) -> str:
-        shown = (one.name for one in fields(self) if one.repr)
-        parts = (f"{name}={brief(getattr(self, name))}" for name in shown)
+        shown = {one: getattr(self, one.name) for one in fields(self) if one.repr}
+        told = ((one.name, value) for one, value in shown.items() if not _as_ever(one, value))
+        parts = (f"{name}={brief(value)}" for name, value in told)
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _as_ever(one: Field[Any], value: object) -> bool:
+    return isinstance(value, tuple) and not value and one.default == ()
 
 
 def brief(value: object) -> str:

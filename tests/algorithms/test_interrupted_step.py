@@ -20,6 +20,7 @@ import evenhand
 from evenhand import CertifiedLearner, Linear
 from evenhand.algorithms.certified import evidence, sample
 from evenhand.computing import computing_in
+from evenhand.hypotheses import estimator
 
 OWN = evenhand.__path__[0]
 BLOCK = 200
@@ -120,6 +121,7 @@ def interrupted(learner, line, kind=Interrupted):
     """Its step, which does not come to its end."""
     with pytest.raises(kind), Lines(line, kind):
         step(learner)
+    assert not estimator._unread_rejected.get(), "whom a model cannot read is rejected for ever"
 
 
 def at_a_look(learner):

@@ -370,8 +370,8 @@ def test_a_sample_that_lost_too_many_freezes_the_policy(tmp_path):
         assert learner.epoch.phase == "frozen"
         assert learner.policy == deployed
         assert "frozen" in notes(learner)
-        learner.save(tmp_path / "frozen")
-        assert load(tmp_path / "frozen").slack == learner.slack
+        learner.save(tmp_path / f"frozen {number}")
+        assert load(tmp_path / f"frozen {number}").slack == learner.slack
 
 
 # the loss

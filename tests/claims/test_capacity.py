@@ -157,7 +157,7 @@ def test_control_a_cap_before_the_audit_coin_is_mixed_in_is_exceeded(monkeypatch
 
     monkeypatch.setattr(CertifiedSet, "beside", lambda self, coin: self)
     monkeypatch.setattr(CertifiedSet, "within", lambda self, weights, coin: weights)
-    monkeypatch.setattr("evenhand.fairness.certificate.TOLERANCE", 1.0)
+    monkeypatch.setattr("evenhand.fairness.certificate.ROUNDING", 1.0)
     _, world = scenario("random")
     learner = capped("random", "fpr", 0.2, audit_rate=0.15)
     run = simulate(learner, world, 20_000, 0, learner.limit)

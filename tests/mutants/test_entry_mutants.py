@@ -125,8 +125,8 @@ def rebuilt_without_the_erased(online):
 def rebuilt_after_erasure(patch):
     real = OnlineLearner.erase
 
-    def erase(online, round):
-        real(online, round)
+    def erase(online, *told):
+        real(online, *told)
         rebuilt_without_the_erased(online)
 
     patch.setattr(OnlineLearner, "erase", erase)
@@ -285,8 +285,8 @@ def outcomes_bring_groups(patch):
     """A group that is reported with the outcome counts from then on."""
     real = OnlineLearner.observe
 
-    def observe(online, round, label, group, at):
-        real(online, round, label, group, at)
+    def observe(online, round, label, group, *told):
+        real(online, round, label, group, *told)
         if group is not None:
             online.report_group(round, group)
 

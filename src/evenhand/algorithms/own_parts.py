@@ -78,7 +78,7 @@ class OwnClass(HypothesisClass):
     ...     def bind(self, features, group):
     ...         raise ValueError("no rows today")
     >>> try:
-    ...     watched(Broken()).bind(np.zeros((1, 1)), None)
+    ...     OwnClass(Broken()).bind(np.zeros((1, 1)), None)
     ... except OwnPartFailed as failure:
     ...     print(failure)
     the class Broken raised ValueError: no rows today

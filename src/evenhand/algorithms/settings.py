@@ -69,7 +69,7 @@ def as_groups(groups: object) -> tuple[Group, ...] | None:
             hint='for example ["a", "b"].',
             argument="groups",
         )
-    named = as_known_groups(groups, len(groups)).tolist()
+    named = as_known_groups(groups, len(groups), "groups").tolist()
     if None in named:
         raise InvalidInput(
             f"groups is {short(named)}",

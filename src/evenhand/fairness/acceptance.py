@@ -14,6 +14,7 @@ import numpy as np
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.findings import ROUNDING
+from evenhand.shown import counted
 from evenhand.words import FloatArray, Group, GroupArray, IntArray
 
 GroupLabel = str | int | float | bool
@@ -234,7 +235,9 @@ class Acceptance:
         said = self._use_sentence
         if self.use == "constant":
             return (said,)
-        who = f"It accepts {self.share():.1%} of these {self.people():,} people"
+        people = self.people()
+        them = "the one person" if people == 1 else f"these {people:,} people"
+        who = f"It accepts {self.share():.1%} of {them}"
         both = (self.share(label=1), self.share(label=-1))
         if self.people(label=1) and self.people(label=-1):
             good, bad = (max(0.0, 1.0 - share) for share in both)
@@ -275,12 +278,12 @@ class Acceptance:
     def lines(self) -> tuple[str, ...]:
         """Each group in a line."""
 
-        def shown(share: float) -> str:
+        def percent(share: float) -> str:
             return "nobody there" if share != share else f"{share:.1%}"
 
         return tuple(
-            f"{name}: {shown(self.share(name))} of {self.people(name):,} people accepted; of the "
-            f"good {shown(self.share(name, 1))}, of the bad {shown(self.share(name, -1))}"
+            f"{name}: {percent(self.share(name))} of {counted(self.people(name))} accepted; of the "
+            f"good {percent(self.share(name, 1))}, of the bad {percent(self.share(name, -1))}"
             for name in self.groups
         )
 

@@ -8,11 +8,10 @@ becomes a `Tree`, a logistic regression a `LinearRule`; all other models stay op
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +36,7 @@ from evenhand.schema import Schema
 from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
 
+T = TypeVar("T")
 SAME_SCORE = 1e-9
 """Scores that differ by less, in proportion to the largest, are equal."""
 MOST_PATHS = 6
@@ -313,16 +313,16 @@ class _CannotRead(InvalidInput):
 _unread_rejected: ContextVar[bool] = ContextVar("unread_rejected", default=False)
 
 
-@contextmanager
-def unread_rejected() -> Iterator[None]:
-    """Inside the `with`, a model rejects whom it cannot read, instead of raising an error: where
-    people are counted who were decided about by other rules.
+def rejecting_unread(call: Callable[..., T], *arguments: Any) -> T:
+    """The answer of a call in which models reject whom they cannot read, instead of raising an
+    error: where people are counted who were decided about by other rules.
+
+    It runs in a context of its own, so that nothing has to be set back afterwards: an interruption,
+    wherever it falls, cannot leave the setting behind.
     """
-    token = _unread_rejected.set(True)
-    try:
-        yield
-    finally:
-        _unread_rejected.reset(token)
+    own = copy_context()
+    own.run(_unread_rejected.set, True)
+    return own.run(call, *arguments)
 
 
 class _Together:

@@ -105,7 +105,7 @@ from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL
-from evenhand.hypotheses.estimator import Estimator, unread_rejected
+from evenhand.hypotheses.estimator import Estimator, rejecting_unread
 from evenhand.hypotheses.models import require_skops
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
@@ -159,8 +159,7 @@ class Certified:
     ) -> tuple[CertifiedState, Epoch | None]:
         """Close the cohorts whose labels have matured, then open the next epoch."""
         try:
-            with unread_rejected():
-                return self._next(state, rounds, now)
+            return rejecting_unread(self._next, state, rounds, now)
         except OwnPartFailed as failure:
             # A rule that is judged, or watched, cannot be asked any more. What was certified about
             # it can neither be continued nor checked, so the run ends.
@@ -489,11 +488,13 @@ class Certified:
             return ()
         if not state.spans:
             return ()
+        return rejecting_unread(self._forecast, state, rounds)
+
+    def _forecast(self, state: CertifiedState, rounds: Rounds) -> tuple[RateForecast, ...]:
         epoch = rounds.epoch
-        with unread_rejected():
-            people = self._closed_people(state, rounds)
-            inputs = self._inputs(state, rounds, people, epoch.number, epoch.first_round)
-            return forecasts(inputs)
+        people = self._closed_people(state, rounds)
+        inputs = self._inputs(state, rounds, people, epoch.number, epoch.first_round)
+        return forecasts(inputs)
 
     def warm_start(self, state: CertifiedState, history: RoundLog) -> CertifiedState:
         """Count audited people who were decided before the first round."""
@@ -511,11 +512,14 @@ class Certified:
         once. Closing needs nothing of a rule that is gone: with which probability everybody was
         accepted is on record with the rows.
         """
-        with unread_rejected():
-            state = unread_left_out(state)
-            people = self._closed_people(state, rounds)
-            state, epoch = self._choose(state, rounds, people, now)
-            return self._opened(state, epoch, rounds, people)
+        return rejecting_unread(self._chosen_again, unread_left_out(state), rounds, now)
+
+    def _chosen_again(
+        self, state: CertifiedState, rounds: Rounds, now: float | None
+    ) -> tuple[CertifiedState, Epoch | None]:
+        people = self._closed_people(state, rounds)
+        state, epoch = self._choose(state, rounds, people, now)
+        return self._opened(state, epoch, rounds, people)
 
     def check_first(self, rows: FloatArray, group: GroupArray | None) -> None:
         """InvalidInput if a candidate cannot decide about the first people."""
@@ -526,7 +530,7 @@ class Certified:
         that its encoder does not know, say. It is asked before they are decided about.
 
         One person in the midst of an epoch is read by the rules of the policy, before the coin.
-        All other rules count as rejecting whom they cannot read (`unread_rejected`): to ask them
+        All other rules count as rejecting whom they cannot read (`rejecting_unread`): to ask them
         would make one decision as dear as many.
         """
         if state.process is None or (len(rows) == 1 and not rounds.epoch_is_over):
