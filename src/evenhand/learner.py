@@ -1152,9 +1152,9 @@ def as_rounds(round: ArrayLike) -> IntArray:
     return rounds.astype(np.int64)
 
 
-def as_reported_groups(group: ArrayLike, rounds: int) -> GroupArray:
+def as_reported_groups(group: object, rounds: int) -> GroupArray:
     """The group of one round or of several, None where it is unknown."""
-    alone = not isinstance(group, list | tuple) and np.ndim(group) == 0
+    alone = not isinstance(group, list | tuple) and np.asarray(group, dtype=object).ndim == 0
     return as_known_groups([group] if alone else group, rounds)
 
 
