@@ -17,7 +17,7 @@ SERVICE_dev   := [check,traces]
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help demo serve check tools test test-slow test-lowest test-newest package claims claims-tables torture bench lint format docs venv clean
+.PHONY: help demo serve check tools test numbers test-slow test-lowest test-newest package claims claims-tables torture bench lint format docs venv clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ tools: $(VENV)/.installed-test
 
 test: tools  ## run the quick tier of tests and all doctests; as root it installs the programs they need, else it says what is left out
 	$(BIN)/pytest -n $(WORKERS)
+
+numbers: $(VENV)/.installed-test  ## compare weights, decisions and interval ends with the kept ones, bit for bit; before a change of form
+	$(BIN)/python -m tests.kept_numbers
 
 test-slow: tools  ## the tests that take more than a few seconds each; before a release
 	$(BIN)/pytest -n $(WORKERS) -m slow
