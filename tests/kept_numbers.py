@@ -1,10 +1,10 @@
 """The numbers that a change of words, formats or places must leave as they are, bit for bit.
 
-`make numbers` plays one seeded learner per class and rate and the ten populations, solves, certifies
-and measures one table, and compares every figure with the kept file; `python -m tests.kept_numbers
---write` writes it. A figure is kept as its bits (`float.hex`); long rows of decisions as their
-SHA-256. The bits depend on the processor's arithmetic too: compare on the machine, or on one of the
-kind, that wrote the file.
+`make numbers` plays one seeded learner per class and rate and the ten populations, solves,
+certifies and measures one table, and compares every figure with the kept file;
+`python -m tests.kept_numbers --write` writes it. A figure is kept as its bits (`float.hex`), long
+rows of decisions as their SHA-256. The bits depend on the processor's arithmetic too: compare on
+the machine, or on one of the kind, that wrote the file.
 """
 
 import hashlib
