@@ -203,7 +203,11 @@ def test_an_outcome_goes_to_the_person_of_the_key_or_to_nobody():
     assert "save" in caught.value.hint
     assert not isinstance(caught.value, AlreadyObserved)
     with pytest.raises(AlreadyObserved, match=r"\+1 was reported before under the key 'cleo'"):
-        learner.observe(key=["bert", "cleo"], label=[1, 1])
+        learner.observe(key="cleo", label=1)
+    with pytest.raises(AlreadyObserved, match="each other key"):
+        learner.observe(key=["cleo", "anna"], label=[1, -1])
+    with pytest.raises(eh.ProtocolError, match="now"):  # bert's is new, and cleo's is another one
+        learner.observe(key=["bert", "cleo"], label=[1, -1])
     with pytest.raises(eh.ProtocolError, match="now") as other:
         learner.observe(key="cleo", label=-1)
     assert not isinstance(other.value, AlreadyObserved)
@@ -317,6 +321,20 @@ def test_threads_that_ask_for_the_same_keys_get_one_coin_each():
 
 
 # files and copies
+
+
+def test_a_report_that_is_repeated_in_other_blocks_loses_no_outcome():
+    """Some of the block came before the crash, others are new."""
+    learner = AcceptAll(seed=1)
+    names = ["anna", "bert", "cleo", "dora"]
+    learner.decide([[1.0], [2.0], [3.0], [4.0]], ["a", "b", "a", "b"], key=names)
+    learner.observe(key="bert", label=-1)
+    learner.observe(key=names[:3], label=[1, -1, 1], group=["a", "b", "a"])
+    assert learner.online.rounds["label"].tolist() == [1, -1, 1, 0]
+    with pytest.raises(eh.ProtocolError):  # dora's group is wrong, and anna's outcome is known
+        learner.observe(key=["anna", "dora"], label=[1, 1], group=["a", "a"])
+    learner.observe(key=["anna", "dora"], label=[1, 1], group=["a", "b"])
+    assert learner.online.rounds["label"].tolist() == [1, -1, 1, 1]
 
 
 def test_keys_are_stored_as_hashes_and_go_on(learner, tmp_path):

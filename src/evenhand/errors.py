@@ -15,7 +15,7 @@ EvenhandError
 ├── CannotCertify            too few people to certify anything but a constant
 ├── DeltaOverspent           a process asks for more failure probability than is left
 └── ProtocolError            decide/observe called in an order or with a round that cannot be
-    └── AlreadyObserved      the same outcome has come under this key before
+    └── AlreadyObserved      the same outcome has come under these keys before
 
 NotConverged is a warning: an answer that is worse than was asked for, and says so.
 """
@@ -384,9 +384,10 @@ class ProtocolError(EvenhandError):
 
 
 class AlreadyObserved(ProtocolError):
-    """The same outcome was reported under the same key before; nothing has changed.
+    """The same outcome was reported under each of these keys before; nothing has changed.
 
-    Whoever repeats a report after a crash may take it for done.
+    Whoever repeats a report after a crash may take it for done. Of a block in which an outcome is
+    new, that outcome is taken, and there is no error.
 
     Examples
     --------

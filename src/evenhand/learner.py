@@ -554,7 +554,7 @@ class OnlineLearner:
         with self.lock:
             now = self._checked_time(at)
             if key is not None:
-                round = self._rounds_to_observe(round, label, key)
+                round, label, group = self._not_observed_yet(round, label, group, key)
             if group is None and self._observed_one(round, label, now):
                 return
             require_same_order({"round": round, "label": label, "group": group})
@@ -575,20 +575,31 @@ class OnlineLearner:
             )
             self.now = now
 
-    def _rounds_to_observe(self, round: object, label: ArrayLike, key: object) -> Any:
-        """The rounds of these keys; an error if one of them has its label."""
-        keys = as_keys(key)
+    def _not_observed_yet(
+        self, round: object, label: ArrayLike, group: ArrayLike | None, key: object
+    ) -> tuple[Any, Any, Any]:
+        """Rounds, labels and groups of the keys whose outcome is new: whoever repeats a report in
+        other blocks reports some of it for the first time. An error if nothing is new.
+        """
         rounds = self._named_rounds(round, key)
-        labels = np.atleast_1d(np.asarray(label)).tolist()
-        for named, own, reported in zip(keys, rounds.tolist(), labels, strict=False):
-            known = self.rounds.known_label(own)
-            if known != 0 and known == reported:
-                raise AlreadyObserved(
-                    f"the outcome {known:+d} was reported before under the key {named.given!r}.",
-                    hint="nothing has changed, and nothing is left to do.",
-                    argument="key",
-                )
-        return int(rounds[0]) if len(rounds) == 1 else rounds
+        labels = np.atleast_1d(np.asarray(label))
+        if rounds.shape != labels.shape:
+            return rounds, label, group  # refused below
+        known = np.array([self.rounds.known_label(one) for one in rounds.tolist()])
+        new = (known == 0) | (known != labels)
+        if not new.any():
+            given = as_keys(key)[0].given
+            raise AlreadyObserved(
+                f"the outcome {known[0]:+d} was reported before under the key {given!r}"
+                f"{', and so was that of each other key' * (len(rounds) > 1)}.",
+                hint="nothing has changed, and nothing is left to do.",
+                argument="key",
+            )
+        if len(rounds) == 1:
+            return int(rounds[0]), labels.tolist()[0], group
+        if group is not None:
+            group = as_reported_groups(group, len(rounds))[new]
+        return rounds[new], labels[new], group
 
     def _named_rounds(self, round: Any, key: object) -> IntArray:
         """The rounds that are meant: by number, or by key."""
@@ -843,7 +854,8 @@ class EpochLearner(Shown):
             If a round or key is unknown, was rejected, overruled or erased, or has another label.
             Then nothing has changed.
         AlreadyObserved
-            If a key has this label already. Then nothing has changed either.
+            If each of the keys has this label already. Then nothing has changed either. If only
+            some of them have it, the outcomes of the others are taken.
         """
         self.online.observe(round, _given("label", label), group, at, key)
 
