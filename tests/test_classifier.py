@@ -1,5 +1,7 @@
 """FairClassifier keeps scikit-learn's contract and evenhand's limit."""
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn
@@ -532,3 +534,19 @@ def test_a_negative_weight_is_an_error_and_not_a_zero(value):
         model.score(features, label, weight, sensitive_features=group)
     with pytest.raises(eh.errors.InvalidInput, match="every row"):
         model.score(features, label, np.zeros(8), sensitive_features=group)
+
+
+def test_two_numbers_that_say_nothing_are_read_with_a_warning():
+    """german has 1 for good and 2 for bad; others the other way round."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(200, 1))
+    good, group = x[:, 0] > 0, draw.choice(["a", "b"], 200)
+    with pytest.warns(UserWarning, match="2, the larger one, is taken for the good outcome"):
+        eh.FairClassifier(limit=0.5).fit(x, np.where(good, 1, 2), sensitive_features=group)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one = eh.FairClassifier(limit=0.5, pos_label=1)
+        one.fit(x, np.where(good, 1, 2), sensitive_features=group)
+        for bad in (0, -1):
+            eh.FairClassifier(limit=0.5).fit(x, np.where(good, 1, bad), sensitive_features=group)
+    assert (one.predict_proba(x)[:, 0] > 0.5)[good].mean() > 0.9

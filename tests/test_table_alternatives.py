@@ -8,6 +8,7 @@ import json
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
@@ -345,3 +346,19 @@ def test_no_label_of_the_picture_lies_upon_another():
     assert min(box.x0 for box in boxes) > axes.get_window_extent().x1
     assert max(box.x1 for box in boxes) <= axes.figure.bbox.x1
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def test_an_incumbent_in_another_order_than_the_rows_is_refused():
+    """A sample has no index any more; a column that numbers its rows otherwise is another order."""
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"score": draw.normal(size=600), "group": draw.choice(["a", "b"], 600)})
+    label = np.where(frame["score"] + draw.normal(size=600) > 0, 1, -1)
+    people = eh.LabelledSample(frame[["score"]], frame["group"], label)
+    accepted = frame["score"] > 0
+    shuffled = accepted.sample(frac=1.0, random_state=1)
+    with pytest.raises(eh.InvalidInput, match="another order") as caught:
+        eh.alternatives(eh.Stumps(), people, shuffled)
+    assert "to_numpy" in caught.value.hint
+    right = eh.alternatives(eh.Stumps(), people, accepted)
+    again = eh.alternatives(eh.Stumps(), people, shuffled.sort_index())
+    assert again.incumbent_cost == right.incumbent_cost

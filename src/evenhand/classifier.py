@@ -7,6 +7,7 @@ measured in sample and certifies nothing about the population. With `certify=0.0
 table is kept for certifying, and the limit holds for the population with probability 0.95.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -91,8 +92,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         With "certify_only" groups are not needed, nor used, to predict. With "decide" a model has a
         cut-off of its own in each group.
     pos_label : object, optional
-        The class that is the good outcome. Of two numbers it is by default the larger one; where
-        the classes are texts it must be named, because the alphabet knows nothing of outcomes.
+        The class that is the good outcome. Of two numbers it is by default the larger one, with
+        a warning unless they are 0 and 1 or -1 and 1; where the classes are texts it must be named,
+        because the alphabet knows nothing of outcomes.
     neg_label : object, optional
         The other class. It is needed inside estimators that hand on texts as 0 and 1 in the order
         of the alphabet (VotingClassifier, StackingClassifier, cross_val_predict of probabilities):
@@ -590,5 +592,12 @@ def _classes(
             f"the classes of y are the texts {first!r} and {second!r}, and nothing says "
             "which of them is the good outcome; the alphabet does not know it.",
             hint=f"FairClassifier(..., pos_label={second!r}) or pos_label={first!r}.",
+        )
+    if (first, second) not in ((0, 1), (-1, 1)):
+        warnings.warn(
+            f"y holds {first!r} and {second!r}, and pos_label is not named: {second!r}, the larger "
+            f"one, is taken for the good outcome. FairClassifier(..., pos_label={second!r}) says "
+            f"so, and pos_label={first!r} the opposite.",
+            stacklevel=4,
         )
     return classes, second

@@ -610,6 +610,32 @@ def require_no_permutation(columns: Mapping[str, object]) -> None:
             )
 
 
+def require_row_order(column: object, rows: int, name: str) -> None:
+    """InvalidInput if a column of pandas numbers the rows of a sample, which has no index any more,
+    in another order than they stand in.
+
+    >>> import pandas as pd
+    >>> require_row_order(pd.Series([0.0, 1.0], index=[7, 3]), 2, "incumbent")
+    >>> try:
+    ...     require_row_order(pd.Series([0.0, 1.0], index=[1, 0]), 2, "incumbent")
+    ... except InvalidInput as error:
+    ...     print(error.hint)
+    sort it by its index, or hand over .to_numpy() where it belongs to the rows by place.
+    """
+    index = _index(column)
+    if index is None or len(index) != rows or index.dtype.kind not in "iu":
+        return
+    places = np.asarray(index)
+    order = np.arange(rows)
+    if not np.array_equal(places, order) and np.array_equal(np.sort(places), order):
+        raise InvalidInput(
+            f"the index of {name} numbers the rows in another order than they stand in.",
+            hint="sort it by its index, or hand over .to_numpy() where it belongs to the rows by "
+            "place.",
+            argument=_argument(name),
+        )
+
+
 def _index(column: object) -> Any:
     """The index of a series or frame of pandas; None for all else."""
     return getattr(column, "index", None) if hasattr(column, "iloc") else None

@@ -49,7 +49,7 @@ from evenhand.faircsc import solve_fair
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.brackets import Brackets, brackets_of
 from evenhand.hypotheses.named import as_class
-from evenhand.people import as_probabilities
+from evenhand.people import as_probabilities, require_row_order
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.shares import require_delta, require_share
@@ -585,6 +585,7 @@ def _incumbent(incumbent: Policy | ArrayLike, people: LabelledSample) -> FloatAr
     """The incumbent's probability of accepting each row."""
     if isinstance(incumbent, Mixture) or hasattr(incumbent, "acceptance"):
         return np.asarray(incumbent.acceptance(people.features, people.group), dtype=np.float64)
+    require_row_order(incumbent, len(people), "incumbent")
     return as_probabilities(incumbent, len(people), "incumbent")
 
 

@@ -168,6 +168,7 @@ def command(
             explainer,
             reasons_cell,
             sensitive_columns,
+            without_reasons,
         )
 
         asked = explainer(
@@ -183,7 +184,7 @@ def command(
         asked = replace(asked, above=1.0)
         rejected = np.flatnonzero(~accepted).tolist()
         found = asked.explained(ready.features, groups, rejected)
-        warnings = sensitive_columns(found, most_reasons)
+        warnings = [*without_reasons(found), *sensitive_columns(found, most_reasons)]
         said = [("", "")] * len(accepted)
         for at, one in zip(rejected, found, strict=True):
             said[at] = (reasons_cell(one, most_reasons), error_cell(one))

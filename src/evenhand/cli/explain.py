@@ -29,7 +29,7 @@ from evenhand.cli.options import (
 from evenhand.cli.show import console, emit, heading, show_lines, stages
 from evenhand.errors import InvalidInput
 from evenhand.policies import Explanation, Mixture, ReasonWords
-from evenhand.policies.explanation import Comparison
+from evenhand.policies.explanation import ROUNDING, Comparison
 from evenhand.policies.reason_words import joined
 from evenhand.policies.sensitive import protected_kind
 from evenhand.shown import counted
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from evenhand.evaluation import PolicyFile
     from evenhand.words import GroupArray
 
+NOT_BELOW = "no column is worse than in the mean of the people compared with"
 SHOWN = 10
 """People who are explained in words if nobody is chosen."""
 
@@ -302,7 +303,25 @@ def _chosen(rows: tuple[int, ...], people: int, source: str) -> list[int]:
 def reasons_cell(found: Explanation, most: int) -> str:
     """The principal reasons of a person who was not accepted, for a cell of a table."""
     said = [f"{one.code} {one.text}".strip() for one in found.principal_reasons(most)]
-    return "; ".join(said) or "no column speaks against the person: the draw decided"
+    if said:
+        return "; ".join(said)
+    if found.rejecting <= ROUNDING:
+        return "no column speaks against the person: the draw decided"
+    return NOT_BELOW
+
+
+def without_reasons(found: Iterable[Explanation]) -> list[Note]:
+    """A warning where rules reject people who are no worse than the mean of the reference."""
+    lack = [one for one in found if not one.against and one.rejecting > ROUNDING]
+    if not lack:
+        return []
+    have = "has" if len(lack) == 1 else "have"
+    have = "has" if len(lack) == 1 else "have"
+    text = (
+        f"{counted(len(lack))} whom rules reject {have} no reason: no column is worse than in the "
+        f"mean of {lack[0].reference}. Compare with people who are accepted: --reference"
+    )
+    return [Note("no reason", text)]
 
 
 def error_cell(found: Explanation) -> str:

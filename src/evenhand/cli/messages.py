@@ -82,7 +82,7 @@ def note_text(note: "Note") -> str:
 
 def note_line(note: "Note") -> str:
     """A note as commands print it: whom the figures are not about is no small print."""
-    grave = ("many left out", "people without a label", "sensitive reason")
+    grave = ("many left out", "people without a label", "sensitive reason", "no reason")
     word = "WARNING" if note.kind in grave else "note"
     return f"  {word}: {note_text(note)}"
 

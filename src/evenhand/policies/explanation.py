@@ -58,6 +58,10 @@ LEVELS = 201
 """Values of a column, spread evenly over the people compared with, that say whether a person's own
 is low or high.
 """
+LEAST_SHARE = 0.01
+"""Of the strongest reason's share: what is smaller is given to nobody as a reason."""
+MARK = " missing"
+"""How the names of columns end that mark the blanks of another one (`read_table`)."""
 WITH_BORDERS = ("constant", "group", "threshold", "per-group", "tree", "linear")
 """Kinds of rules whose every change of answer is known, see `hyperplanes`."""
 
@@ -324,9 +328,13 @@ class Explanation(Shown, Brief):
         Returns
         -------
         tuple of Reason
-            The strongest first; none where no rule rejects the person, so that the draw decided.
+            The strongest first; none where no rule rejects the person, so that the draw decided. A
+            share of less than LEAST_SHARE of the strongest is no reason.
         """
-        return self.against[:most] if self.rejecting > ROUNDING else ()
+        if self.rejecting <= ROUNDING or not self.against:
+            return ()
+        least = LEAST_SHARE * self.against[0].share
+        return tuple(one for one in self.against[:most] if one.share <= least)
 
     def describe(self) -> str:
         """The explanation in words.
@@ -766,15 +774,21 @@ class Comparison:
                 argument="group",
             )
         rules = self.rules_for(group if by_group else None)
-        found = rules.way.shares(row, seed)
+        found = _with_marks(rules.way.shares(row, seed), self.marks)
+        blank = {of: mark for mark, of in self.marks if row[self.sources[mark].place.start] == 1.0}
         every = []
         for at in np.flatnonzero(np.abs(found.values) > ROUNDING).tolist():
             source = self.sources[at]
-            value = source.value(row)
+            value = None if at in blank else source.value(row)
             direction: Direction = "any"
             if source.kind in ("number", "date") and value is not None:
                 direction = rules.way.direction(at, row, found)
-            every.append(_reason(source, value, at, direction, found, words))
+            reason = _reason(source, value, at, direction, found, words)
+            if at in blank and not reason.worded:
+                own = words.find(self.sources[blank[at]].name, "any", "yes")
+                if own is not None:
+                    reason = replace(reason, text=own.text, code=own.code, worded=True)
+            every.append(reason)
         every.sort(key=lambda one: -round(abs(one.share), 9))
         protected = tuple(one for one in every if one.column in words.protected)
         reasons = tuple(one for one in every if one.column not in words.protected)
@@ -840,6 +854,15 @@ class Comparison:
         return np.vstack([lines, more_lines]), np.r_[right, more_right]
 
     @cached_property
+    def marks(self) -> tuple[tuple[int, int], ...]:
+        """Each column that marks the blanks of another one, and that other column: a person who
+        left a field blank said one thing, not two, and never the value that was filled in.
+        """
+        names = [one.name for one in self.sources]
+        marks = ((at, name.removesuffix(MARK)) for at, name in enumerate(names) if MARK in name)
+        return tuple((at, names.index(name)) for at, name in marks if name in names)
+
+    @cached_property
     def observed(self) -> FloatArray:
         """The people whose values a change may take: all, or MOST_OBSERVED of them, evenly."""
         return self.others[:: -(-len(self.others) // MOST_OBSERVED)]
@@ -870,6 +893,19 @@ class _Shares:
     rejecting: float
     note: str = ""
     slopes: FloatArray | None = None
+
+
+def _with_marks(found: _Shares, marks: Sequence[tuple[int, int]]) -> _Shares:
+    """The shares, those of marks of blanks added to the columns that they mark."""
+    if not marks:
+        return found
+    joins = np.eye(len(found.values))
+    for mark, of in marks:
+        joins[of, mark] = 1.0
+        joins[mark, mark] = 0.0
+    return replace(
+        found, values=joins @ found.values, covariance=joins @ found.covariance @ joins.T
+    )
 
 
 @dataclass(frozen=True)

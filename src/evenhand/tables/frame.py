@@ -59,6 +59,7 @@ NoteKind = Literal[
     "absent group",  # nobody is of a group that a policy knows
     "same table",  # a policy may have been chosen on these very people
     "sensitive reason",  # people's reasons name a column that the law may protect
+    "no reason",  # rules reject people for whom no column is worse than in the reference
 ]
 """What a note is about."""
 
