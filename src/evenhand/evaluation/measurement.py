@@ -308,13 +308,20 @@ class Measurement(Shown, Brief):
         Raises
         ------
         InvalidInput
-            If neither is given, or what is limited was not measured.
+            If neither is given, what is limited was not measured, or nobody was rejected.
         """
         if limit is None and least_ratio is None:
             raise InvalidInput(
                 "nothing is allowed or forbidden: there is neither a limit nor a least ratio.",
                 hint="limit=0.05, or least_ratio=0.8.",
                 argument="limit",
+            )
+        if self._accepted_alone:
+            raise InvalidInput(
+                f"all {self.people:,} people here were accepted: every gap is 0, whoever was "
+                "rejected before, and a verdict would say nothing.",
+                hint="bring the rejected people, too; their outcomes may be missing.",
+                argument="accepted",
             )
         found = []
         for rate in self.rates:
@@ -405,14 +412,20 @@ class Measurement(Shown, Brief):
         return "\n".join(lines)
 
     @property
+    def _accepted_alone(self) -> bool:
+        """Whether the rejected are not there. A policy that accepts all applicants, which has a
+        cost, is measured on all of them.
+        """
+        return self.accepted == self.people and self.cost is None
+
+    @property
     def meaning(self) -> str:
         """What the intervals mean, and whom they are about."""
         looks = added = of_whom = ""
         if self.watch:
             looks = ", at all looks at the growing table and for groups that turn up later,"
             added = " Rows are only added, and no row changes once it was looked at."
-        # a policy that accepts all applicants, which has a cost, is measured on all of them
-        if self.accepted == self.people and self.cost is None:
+        if self._accepted_alone:
             of_whom = (
                 " Everybody here was accepted: the figures speak of accepted people only, and "
                 "equal rates say nothing about who was."
