@@ -268,7 +268,8 @@ def prepare(
                 f"{len(frame):,} rows lack one, the first {name!r} in row {row + 1} (line "
                 f"{frame.lines[row]}).",
                 hint="fill them in, or leave these rows out (drop_missing): nothing is then "
-                "decided about them. A policy that was made with fill_missing fills them in.",
+                "decided about them. A policy that was made with fill_missing fills the blanks of "
+                "columns that had some in its own table.",
                 column=name,
                 row=row,
                 remedies=("drop_missing",),
