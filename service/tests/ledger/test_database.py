@@ -128,16 +128,23 @@ def test_terms_that_rest_on_something_older_draw_nothing(where, clock):
 
 def test_a_switch_in_the_same_transaction_counts(ledger, policy):
     """The writer is held up, so that the kill and the decisions on both sides share a commit."""
-    gate, basis = threading.Event(), ledger.basis()
-    hold = Job(work=lambda transaction: gate.wait())
-    ledger._writer.submit(hold)
-    until(lambda: ledger._writer._jobs.empty(), "the writer has taken the first job")
-    early = ledger.submit([(person(1), Terms(policy, 0.5, basis=basis))])
-    switch = threading.Thread(target=ledger.operate, args=("loan", "shadow", "op"))
-    switch.start()
-    until(lambda: ledger._writer._jobs.qsize() == 2, "the switch waits")
-    late = ledger.submit([(person(2), Terms(policy, 0.5, basis=basis))])
-    gate.set()
+    began, gate, basis = threading.Event(), threading.Event(), ledger.basis()
+
+    def held_up(transaction):
+        began.set()
+        gate.wait()
+
+    ledger._writer.submit(Job(work=held_up))
+    # Before it begins, the writer still looks whether there are more jobs for the same commit.
+    began.wait()
+    try:
+        early = ledger.submit([(person(1), Terms(policy, 0.5, basis=basis))])
+        switch = threading.Thread(target=ledger.operate, args=("loan", "shadow", "op"))
+        switch.start()
+        until(lambda: ledger._writer._jobs.qsize() == 2, "the switch waits")
+        late = ledger.submit([(person(2), Terms(policy, 0.5, basis=basis))])
+    finally:
+        gate.set()
     switch.join()
     assert not isinstance(early.result()[0], Switched)
     assert isinstance(late.result()[0], Switched)
