@@ -52,13 +52,9 @@ def test_a_description_does_as_well(run, lending, tmp_path):
         (("nothing.csv", *OWN), "neither a table nor a file 'nothing.csv'"),
         (("lending", "--learner", "oracle"), "no learner 'oracle'"),
         (("lending", "--limit", "2"), "did you mean 0.02?"),
-        (("lending", *QUICK, "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
     ],
 )
-def test_refusals(run, lending, words, message, monkeypatch):
-    from evenhand.simulation.sweep import Dask
-
-    monkeypatch.setattr(Dask.__init__, "__defaults__", ("local", 2, 1.0))
+def test_refusals(run, lending, words, message):
     refused = run("study", *words, "--out", "s")
     assert refused.exit_code == 2
     assert message in refused.stderr

@@ -29,7 +29,6 @@ from evenhand.simulation import (
 )
 from evenhand.simulation.comparison import upper_limit
 from evenhand.simulation.record import guarantees, record
-from evenhand.simulation.sweep import Local
 
 RATE = eh.FalsePositiveRate()
 ROUNDS = 6000
@@ -300,7 +299,3 @@ def test_a_trade_off_is_a_frame_and_a_picture():
     axes = found.plot()
     assert axes.get_xscale() == "log"
     axes_of.close(axes.figure)
-
-
-def test_all_cores_may_be_asked_for():
-    assert Local(-1).n_jobs >= 1

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.without_clocks import PATIENCE
 
 from evenhand.errors import InvalidInput
 from evenhand.simulation import sweep as sweeping
 from evenhand.simulation.study import Source, StudyPlan, source_of, study, write_parquet
-from evenhand.simulation.sweep import Dask, Local, Optimum, do_task
+from evenhand.simulation.sweep import Optimum, do_task
 
 
 def small(**changes):
@@ -67,13 +66,7 @@ def test_the_paper_s_algorithm_takes_part_where_its_bound_holds(tmp_path):
 
 
 def test_processes_change_nothing(undisturbed, tmp_path):
-    assert rows(small(), tmp_path, Local(2)) == list(undisturbed.rows())
-
-
-@pytest.mark.slow
-def test_dask_changes_nothing(undisturbed, tmp_path):
-    pytest.importorskip("distributed")
-    assert rows(small(), tmp_path, Dask("local", 2, PATIENCE)) == list(undisturbed.rows())
+    assert rows(small(), tmp_path, 2) == list(undisturbed.rows())
 
 
 def test_a_larger_study_takes_over_what_is_there(undisturbed, tmp_path, monkeypatch):

@@ -9,14 +9,13 @@ import signal
 
 import numpy as np
 import pytest
-from tests.without_clocks import PATIENCE
 
 from evenhand.environments import lending
 from evenhand.errors import InvalidInput
 from evenhand.fairness import FalsePositiveRate
 from evenhand.learners import AcceptAll, FairOnGathered
 from evenhand.simulation import sweep as sweeping
-from evenhand.simulation.sweep import Dask, Journal, Local, OptimumTask, RunTask, do_task, sweep
+from evenhand.simulation.sweep import Journal, OptimumTask, RunTask, do_task, sweep
 from evenhand.words import Prices
 
 RATE = FalsePositiveRate()
@@ -64,12 +63,16 @@ def test_nothing_to_do():
 
 
 def test_processes_change_nothing(undisturbed):
-    assert figures(sweep(tasks(), Local(2))) == undisturbed
+    assert figures(sweep(tasks(), 2)) == undisturbed
+
+
+def test_all_cores_may_be_asked_for(undisturbed):
+    assert figures(sweep(tasks(), -1)) == undisturbed
 
 
 def test_no_processes_at_all():
     with pytest.raises(InvalidInput, match="process"):
-        Local(0)
+        sweep(tasks(), 0)
 
 
 def test_a_second_start_computes_nothing(undisturbed, tmp_path, monkeypatch):
@@ -192,41 +195,6 @@ def test_two_writers_are_an_error(tmp_path):
         Journal(tmp_path / "journal.jsonl"),
     ):
         pass
-
-
-# Dask
-
-
-def test_dask_gives_the_same_records(undisturbed):
-    pytest.importorskip("distributed")
-    assert figures(sweep(tasks(), Dask("local", 2, PATIENCE))) == undisturbed
-
-
-@pytest.mark.slow
-def test_a_killed_worker_loses_nothing(tmp_path):
-    pytest.importorskip("distributed")
-    asked = tasks(seeds=16, rounds=3_000)
-    team = Dask("local", 2, PATIENCE)
-    killed = []
-
-    def kill_one(done):
-        if not killed and done > 3:
-            killed.append(next(iter(team.client.run(os.getpid).values())))
-            os.kill(killed[0], signal.SIGKILL)
-
-    path = tmp_path / "journal.jsonl"
-    with Journal(path) as journal:
-        disturbed = sweep(asked, team, journal, kill_one)
-    assert killed
-    assert figures(disturbed) == figures(sweep(asked))
-    keys = [json.loads(line)["key"] for line in path.read_text().splitlines()]
-    assert sorted(keys) == sorted(task.key for task in asked)
-
-
-def test_a_scheduler_that_is_not_there():
-    pytest.importorskip("distributed")
-    with pytest.raises(InvalidInput, match=r"tcp://127\.0\.0\.1:9"):
-        sweep(tasks(), Dask("tcp://127.0.0.1:9", timeout=1.0))
 
 
 def test_regret_is_measured_against_the_optimum_that_is_given():

@@ -1,6 +1,5 @@
 """`evenhand study`: learners x tables x limits x seeds, resumable, with one report."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,11 +64,6 @@ if TYPE_CHECKING:
 @capacity_options
 @click.option("--jobs", metavar="N", type=POSITIVE, help="Processes.  [default: one per core]")
 @click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help='Run on Dask: the address of a scheduler (tcp://host:8786), or "local".',
-)
-@click.option(
     "--out",
     metavar="DIR",
     type=FOLDER,
@@ -92,7 +86,6 @@ def command(
     price_false_reject: float,
     capacity: Capacity,
     jobs: int | None,
-    dask: str | None,
     out: Path,
     document: str | Path | None,
 ) -> None:
@@ -108,7 +101,6 @@ def command(
       evenhand study lending --learner certified --learner fair-on-gathered \\
           --rounds 3000 --seeds 2 --out lending-study
       evenhand study loans.csv --label repaid --good yes --group sex --limit 0.05
-      evenhand study adult compas taiwan gmsc --dask tcp://scheduler:8786
 
     \b
     Learners
@@ -124,14 +116,11 @@ def command(
     from evenhand.report.drawing import require
     from evenhand.simulation.named import STUDIED, takes
     from evenhand.simulation.study import StudyPlan, study, write_parquet
-    from evenhand.simulation.sweep import Dask, Local
     from evenhand.tables import data_warnings
 
     require("matplotlib", "jinja2", "pyarrow")  # before hours of work, not after
     if any(name.startswith("vw-") for name in learners):
         require("vowpalwabbit")
-    if dask:
-        require("distributed")
     sources = tuple(make_source(name, columns) for name in dict.fromkeys(tables))
     shared = {**capacity.settings(), **incumbent_of(capacity, sources)}
     able = tuple(name for name in STUDIED if all(takes(name, one) for one in shared))
@@ -149,8 +138,6 @@ def command(
         first_seed=first_seed,
         **shared,
     )
-    processes = jobs or os.cpu_count() or 1
-    workers = Dask(dask, processes) if dask else Local(processes)
     for source in plan.sources:  # what was done to the user's own rows on the way in
         own = source.table() if source.description else None
         for note in own.notes if own else ():
@@ -158,7 +145,7 @@ def command(
         for one in data_warnings(own) if own else ():
             click.echo(f"{source.name}: WARNING: {warning_text(one)}.", err=True)
     with progress("runs", plan.size) as count:
-        finished = study(plan, out, workers, count)
+        finished = study(plan, out, jobs or -1, count)
     if document != "-":
         show_study(finished)
     write_parquet(finished, out / "results.parquet")

@@ -129,7 +129,6 @@ PURPOSES = {
     "matplotlib": ("drawing a figure", "plots"),
     "pyarrow": ("writing the table of a study's results", "study"),
     "vowpalwabbit": ("a learner of Vowpal Wabbit", "vw"),
-    "distributed": ("--dask", "dask"),
 }
 """What a package is needed for, and the extra that brings it."""
 

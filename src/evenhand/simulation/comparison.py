@@ -37,7 +37,7 @@ from evenhand.shares import require_delta, require_promise
 from evenhand.shown import Brief, Cell, Shown, plain, plain_fields
 from evenhand.simulation.record import RunRecord, constant_costs
 from evenhand.simulation.run import Engine
-from evenhand.simulation.sweep import Local, Progress, RunTask, sweep
+from evenhand.simulation.sweep import Progress, RunTask, sweep
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
@@ -359,7 +359,8 @@ def compare(
     engine : {"auto", "events", "counts"}
         As for `simulate`.
     n_jobs : int
-        How many processes do the work; -1 uses all cores.
+        1 does the work in this process; more are workers of joblib's backend (processes of this
+        machine, unless `joblib.parallel_config` names a cluster), of which -1 takes all.
     progress : callable, optional
         Called with the number of runs that are finished.
 
@@ -396,7 +397,7 @@ def compare(
         for learner in learners.values()
         for seed in seeds
     ]
-    runs = sweep(tasks, Local(n_jobs), progress=progress)
+    runs = sweep(tasks, n_jobs, progress=progress)
     return Comparison(
         environment=dict(environment.params),
         rounds=rounds,
@@ -609,7 +610,8 @@ def tradeoff(
     exponents : sequence of float
         The exponents alpha.
     n_jobs : int
-        How many processes do the work; -1 uses all cores.
+        1 does the work in this process; more are workers of joblib's backend (processes of this
+        machine, unless `joblib.parallel_config` names a cluster), of which -1 takes all.
     progress : callable, optional
         Called with the number of runs that are finished.
 
@@ -668,7 +670,7 @@ def tradeoff(
             tasks += [
                 RunTask(learner, environment, horizon, seed, 1.0, comparator_gap) for seed in seeds
             ]
-    runs = sweep(tasks, Local(n_jobs), progress=progress)
+    runs = sweep(tasks, n_jobs, progress=progress)
     # one row per run; each column becomes (exponents, horizons), by means over the seeds
     measures = np.array([_gap_cost_explored(run) for run in runs])
     shape = (len(exponents), len(horizons), len(seeds))
@@ -780,7 +782,8 @@ def guarantee_cost(
     seeds : sequence of int
         One run per seed and limit, of at most three seeds.
     n_jobs : int
-        How many processes do the work; -1 uses all cores.
+        1 does the work in this process; more are workers of joblib's backend (processes of this
+        machine, unless `joblib.parallel_config` names a cluster), of which -1 takes all.
     progress : callable, optional
         Called with the number of runs that are finished.
 
@@ -809,7 +812,7 @@ def guarantee_cost(
         for learner in learners
         for seed in chosen
     ]
-    runs = sweep(tasks, Local(n_jobs), progress=progress)
+    runs = sweep(tasks, n_jobs, progress=progress)
     costs = np.array([run.cost for run in runs]).reshape(len(limits), len(chosen))
     rates = learners[0].rates
     prices = learners[0].prices

@@ -40,7 +40,6 @@ from evenhand.simulation.sweep import (
     OptimumTask,
     Progress,
     RunTask,
-    Workers,
     sweep,
 )
 from evenhand.tables import Description, Table, import_pyarrow, read_table
@@ -460,7 +459,7 @@ def _figures(run: RunRecord, limit: float) -> Json:
 
 
 def study(
-    plan: StudyPlan, folder: Path, workers: Workers | None = None, progress: Progress | None = None
+    plan: StudyPlan, folder: Path, n_jobs: int = 1, progress: Progress | None = None
 ) -> Study:
     """Run what the journal in a folder does not hold yet, and collect all results.
 
@@ -470,8 +469,8 @@ def study(
         Learners x tables x limits x seeds.
     folder : pathlib.Path
         Where the journal is; a study that was stopped goes on from there.
-    workers : Workers, optional
-        Who does the work; by default this process.
+    n_jobs : int
+        As for `sweep`: 1 is this process, -1 takes all workers of joblib's backend.
     progress : callable, optional
         Called with the number of finished tasks, of `plan.size`.
 
@@ -499,8 +498,8 @@ def study(
             progress(len(optima) + done)
 
     with Journal(folder / JOURNAL) as journal:
-        optima = sweep(plan.optima(), workers, journal, progress)
-        runs = sweep(plan.runs(optima), workers, journal, runs_finished)
+        optima = sweep(plan.optima(), n_jobs, journal, progress)
+        runs = sweep(plan.runs(optima), n_jobs, journal, runs_finished)
 
     each = len(plan.learners) * plan.seeds
     comparisons = []

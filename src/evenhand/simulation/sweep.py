@@ -1,5 +1,5 @@
-"""The sweep: many runs, made in this process, in several processes or on a Dask cluster, and kept
-in a journal so that a sweep that was killed goes on.
+"""The sweep: many runs, made in this process or by the workers of joblib's backend (processes of
+this machine, or a cluster), and kept in a journal so that a sweep that was killed goes on.
 
 Comparisons, trade-offs, the cost of a guarantee and studies are all the same sweep over learners,
 populations, limits and seeds; they differ in how they summarise its records. Each run has its own
@@ -15,16 +15,14 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Protocol, TypeVar
 
 from evenhand.contracts import Environment, Json, Learner, Params, Policy, Rate
 from evenhand.environments.population import TablePopulation
-from evenhand.errors import InvalidInput, NotSerialisable, install_hint
+from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses import policy_from_json
 from evenhand.policies import Mixture
 from evenhand.simulation.record import RunRecord, record
@@ -37,10 +35,8 @@ except ImportError:  # not a Unix: nothing stops two sweeps from writing one jou
     fcntl = None  # type: ignore[assignment]
 
 JOURNAL = "journal.jsonl"
-BATCHES_PER_WORKER = 8
-LARGEST_BATCH = 8
-ALLOWED_FAILURES = 10
-"""How many workers may die under a task before it counts as the task's fault."""
+TASKS_PER_WORKER = 4
+"""Of one call of a backend that returns nothing before the whole call is done."""
 Population = Environment | Callable[[], Environment]
 """A population, or the function that makes it. A function is called where the run is made, so a
 large table is read there and not sent with every run."""
@@ -262,7 +258,7 @@ def _policy_to_json(policy: Policy) -> Json | None:
 
 def sweep(
     tasks: Sequence[Task[Found]],
-    workers: "Workers | None" = None,
+    n_jobs: int = 1,
     journal: "Journal | None" = None,
     progress: Progress | None = None,
 ) -> tuple[Found, ...]:
@@ -272,8 +268,10 @@ def sweep(
     ----------
     tasks : sequence of RunTask or of OptimumTask
         The tasks. With a journal, each has a key of its own.
-    workers : Workers, optional
-        Who does the work; by default this process.
+    n_jobs : int
+        1 does the work in this process; more are workers of joblib's backend, of which -1 takes
+        all. That backend is processes of this machine unless `joblib.parallel_config` names
+        another one.
     journal : Journal, optional
         The open journal of the sweep; by default nothing is kept on disk.
     progress : callable, optional
@@ -282,7 +280,13 @@ def sweep(
     Returns
     -------
     tuple of RunRecord or of Optimum
-        The results in the order of the tasks, whatever order they finished in.
+        The results in the order of the tasks, whatever order they finished in and whoever did
+        the work.
+
+    Raises
+    ------
+    InvalidInput
+        If `n_jobs` is neither -1 nor at least 1.
 
     Examples
     --------
@@ -293,6 +297,11 @@ def sweep(
     >>> [run.seed for run in runs]
     [0, 1, 2]
     """
+    if n_jobs < 1 and n_jobs != -1:
+        raise InvalidInput(
+            f"n_jobs is {n_jobs}; at least one process must do the work.",
+            hint="-1 uses all cores.",
+        )
     found: dict[int, Found] = {}
     if journal is not None:
         for place, task in enumerate(tasks):
@@ -301,8 +310,7 @@ def sweep(
 
     left = [place for place in range(len(tasks)) if place not in found]
     if left:
-        answers = (workers or Local()).results([tasks[place] for place in left])
-        for number, result in answers:
+        for number, result in _as_they_come([tasks[place] for place in left], n_jobs):
             place = left[number]
             if journal is not None:
                 # The result is read back from what was written: a sweep that was stopped and one
@@ -405,35 +413,31 @@ class Journal:
 # who does the work
 
 
-class Workers(Protocol):
-    """Whoever does the tasks of a sweep.
+def _as_they_come(tasks: Sequence[Task[Found]], n_jobs: int) -> Iterator[tuple[int, Found]]:
+    """The place of each task and its result, in the order in which they finish."""
+    if n_jobs == 1 or len(tasks) < 2:
+        yield from map(do_task, enumerate(tasks))
+        return
 
-    Requirement: every task is done once, in whatever order, with the same result wherever it was
-    done.
+    from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+    from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
 
-    Examples
-    --------
-    >>> class ThisProcess:
-    ...     def results(self, tasks):
-    ...         return ((number, task.result()) for number, task in enumerate(tasks))
-    >>> sweep([], workers=ThisProcess())
-    ()
-    """
-
-    def results(self, tasks: Sequence[Task[Found]]) -> Iterator[tuple[int, Found]]:
-        """Do the tasks.
-
-        Parameters
-        ----------
-        tasks : sequence of RunTask or of OptimumTask
-            The tasks.
-
-        Returns
-        -------
-        iterator of (int, RunRecord) or of (int, Optimum)
-            The place of each task and its result, as they come.
-        """
-        ...
+    jobs = min(effective_n_jobs(n_jobs), len(tasks))
+    backend, _ = get_active_backend()
+    if backend.supports_return_generator:
+        way, block = "generator_unordered", len(tasks)
+    else:  # Ray's and Spark's return a whole call at once: the journal is written between calls
+        way, block = "list", TASKS_PER_WORKER * jobs
+    numbered = list(enumerate(tasks))
+    with warnings.catch_warnings():
+        # joblib replaces a process whose memory has grown, as VW's does, and warns; the task
+        # itself is done
+        ignored = "A worker stopped while some jobs"
+        warnings.filterwarnings("ignore", message=ignored, category=UserWarning)
+        # one task at a time for each worker: a kill loses no more than those under way
+        with Parallel(jobs, return_as=way, batch_size=1, pre_dispatch="n_jobs") as pool:
+            for first in range(0, len(tasks), block):
+                yield from pool(delayed(do_task)(one) for one in numbered[first : first + block])
 
 
 def do_task(numbered: tuple[int, Task[Found]]) -> tuple[int, Found]:
@@ -443,128 +447,3 @@ def do_task(numbered: tuple[int, Task[Found]]) -> tuple[int, Found]:
     number, task = numbered
     with threadpool_limits(1):
         return number, task.result()
-
-
-class Local:
-    """This process, or several processes of this machine (joblib).
-
-    Parameters
-    ----------
-    n_jobs : int
-        How many processes.
-    """
-
-    def __init__(self, n_jobs: int = 1) -> None:
-        if n_jobs == -1:
-            n_jobs = os.cpu_count() or 1
-        if n_jobs < 1:
-            raise InvalidInput(
-                f"n_jobs is {n_jobs}; at least one process must do the work.",
-                hint="-1 uses all cores.",
-            )
-        self.n_jobs = n_jobs
-
-    def results(self, tasks: Sequence[Task[Found]]) -> Iterator[tuple[int, Found]]:
-        """Do the tasks, one at a time in each process: a kill loses no more than those under way.
-
-        Parameters
-        ----------
-        tasks : sequence of RunTask or of OptimumTask
-            The tasks.
-
-        Returns
-        -------
-        iterator of (int, RunRecord) or of (int, Optimum)
-            The place of each task and its result, as they come.
-        """
-        if self.n_jobs == 1 or len(tasks) < 2:
-            yield from map(do_task, enumerate(tasks))
-            return
-        from joblib import Parallel, delayed  # type: ignore[import-untyped]  # for parallel runs
-
-        pool = Parallel(
-            min(self.n_jobs, len(tasks)),
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch="n_jobs",
-        )
-        with warnings.catch_warnings():
-            # joblib replaces a process whose memory has grown, as VW's does, and warns; the task
-            # itself is done
-            ignored = "A worker stopped while some jobs"
-            warnings.filterwarnings("ignore", message=ignored, category=UserWarning)
-            yield from pool(delayed(do_task)(numbered) for numbered in enumerate(tasks))
-
-
-class Dask:
-    """A Dask cluster.
-
-    Parameters
-    ----------
-    address : str
-        "local" starts a cluster with `n_jobs` worker processes; anything else is the address of a
-        scheduler.
-    n_jobs : int
-        Worker processes of a local cluster.
-    timeout : float
-        Seconds to wait for a scheduler.
-    """
-
-    def __init__(self, address: str = "local", n_jobs: int = 2, timeout: float = 10.0) -> None:
-        self.address = address
-        self.n_jobs = n_jobs
-        self.timeout = timeout
-        self.client: Any = None
-
-    def results(self, tasks: Sequence[Task[Found]]) -> Iterator[tuple[int, Found]]:
-        """Do the tasks in batches; those of a worker that dies are done by another one.
-
-        Parameters
-        ----------
-        tasks : sequence of RunTask or of OptimumTask
-            The tasks.
-
-        Returns
-        -------
-        iterator of (int, RunRecord) or of (int, Optimum)
-            The place of each task and its result, as they come.
-        """
-        try:
-            import dask
-            import distributed
-        except ImportError:
-            raise InvalidInput("Dask is not installed.", hint=install_hint("dask")) from None
-        untyped: Any = distributed
-        settings = {"distributed.scheduler.allowed-failures": ALLOWED_FAILURES}
-        with dask.config.set(settings), ExitStack() as stack:
-            where: object = self.address
-            if self.address == "local":
-                cluster = untyped.LocalCluster(
-                    n_workers=self.n_jobs,
-                    threads_per_worker=1,
-                    processes=True,
-                    dashboard_address=None,
-                    silence_logs=50,
-                )
-                where = stack.enter_context(cluster)
-            try:
-                client = untyped.Client(where, timeout=self.timeout)
-            except (OSError, ValueError, TimeoutError) as error:
-                raise InvalidInput(
-                    f"no Dask scheduler answers at {self.address} ({error}).",
-                    hint="start one with 'dask scheduler', check the address (tcp://host:8786), or "
-                    'use "local".',
-                ) from error
-            self.client = stack.enter_context(client)
-            # several batches for each worker, so that none waits long for the last one
-            size = ceil(len(tasks) / (BATCHES_PER_WORKER * max(self.n_jobs, 1)))
-            size = max(1, min(LARGEST_BATCH, size))
-            numbered = list(enumerate(tasks))
-            batches = [numbered[i : i + size] for i in range(0, len(tasks), size)]
-            futures = self.client.map(_do_batch, batches, pure=False, retries=ALLOWED_FAILURES)
-            for done in untyped.as_completed(futures):
-                yield from done.result()
-
-
-def _do_batch(numbered: list[tuple[int, Task[Found]]]) -> list[tuple[int, Found]]:
-    return [do_task(one) for one in numbered]
