@@ -115,10 +115,8 @@ def test_a_changed_product_neither_passes_the_check_nor_starts(folder, before, a
             "export",
             "--config",
             "service.toml",
-            "--format",
-            "obp",
             "--out",
-            "log",
+            "log.csv",
         ),
     }[words]
     refused = run(*given)
@@ -126,7 +124,7 @@ def test_a_changed_product_neither_passes_the_check_nor_starts(folder, before, a
     assert told in refused.output
     assert "Hint: put the settings back" in refused.output
     assert not (folder / "pack").exists()
-    assert not (folder / "log").exists()
+    assert not (folder / "log.csv").exists()
     config.write_text(TOML)
     assert run(*SERVE, str(free_port()), "--check").exit_code == 0
 

@@ -77,8 +77,6 @@ def test_lengths_and_emptiness():
         DecisionLog.of(np.zeros((0, 1)), [], [], [])
     with pytest.raises(InvalidInput, match="row"):
         log().without_first(4)
-    with pytest.raises(InvalidInput, match="dsjson"):
-        log(count=2).require_single("dsjson")
 
 
 def test_columns_with_other_names_and_text_labels(tmp_path):

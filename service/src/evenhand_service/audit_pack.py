@@ -1,5 +1,5 @@
 """What an auditor takes away: a pack that answers, without the service, what was decided, by what,
-with which chance, and what became of it; and decisions in the formats of other tools.
+with which chance, and what became of it; and decisions as a table for other tools.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.evaluation import DecisionLog, impact, write_log, write_parquet
+from evenhand.evaluation import DecisionLog, impact, write_log
 from evenhand.hypotheses.models import trusting
 from evenhand_service.decider import stored_mixture
 from evenhand_service.explanations import AS_DRAWN
@@ -28,12 +28,10 @@ DRAW_FORMULA = (
     "U = first 53 bits of HMAC-SHA256(secret of the window, person | product | window); "
     "accept iff U < acceptance; audit iff U < audit_weight"
 )
-PARQUET_FACTS = (
+FACTS = (
     "at", "window", "policy", "epoch", "u", "audit", "audit_weight", "status", "overruled",
 )  # fmt: skip
-"""What the ledger knows of a decision beyond a log; in Parquet these are columns."""
-EXPORT_FORMATS = ("obp", "dsjson", "parquet")
-"""Open Bandit Pipeline's bandit_feedback (.npz), Vowpal Wabbit's decision log, Parquet."""
+"""What the ledger knows of a decision beyond a log."""
 
 
 @dataclass(frozen=True)
@@ -194,11 +192,11 @@ def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
     }
 
 
-def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: str) -> int:
-    """Write decisions with their propensities in one of EXPORT_FORMATS; how many they are.
+def export_decisions(rows: Iterable[Row], product: Product, path: Path) -> int:
+    """Write decisions with their propensities as CSV or Parquet; how many they are.
 
     The id of a decision is the number of its row. Erased people are left out; accepted people whose
-    outcome is open have no label. `evenhand evaluate` reads all formats. Features and groups are in
+    outcome is open have no label. `evenhand evaluate` reads it. Features and groups are in
     it, so only its owner can read the file.
     """
     kept = [row for row in rows if row.features is not None]
@@ -222,9 +220,6 @@ def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: 
     )
     os.close(for_owner(str(path), os.O_WRONLY | os.O_CREAT))
     path.chmod(0o600)  # one that was there before
-    if format == "parquet":
-        facts = {name: [getattr(row, name) for row in kept] for name in PARQUET_FACTS}
-        write_parquet(log, path, {**facts, "propensity": log.propensity.tolist()})
-    else:
-        write_log(log, path, format)
+    facts = {name: [getattr(row, name) for row in kept] for name in FACTS}
+    write_log(log, path, {**facts, "propensity": log.propensity.tolist()})
     return len(kept)

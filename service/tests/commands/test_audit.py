@@ -9,7 +9,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from service.tests.bank import (
@@ -24,6 +23,7 @@ from service.tests.bank import (
 )
 
 from evenhand.cli import main
+from evenhand.evaluation import read_log
 from evenhand.fairness.certificate import PROTOCOL_VERSION
 from evenhand_service.ledger import Ledger, standalone_verifier
 
@@ -96,9 +96,9 @@ def test_ended_windows_leave_for_a_folder(tmp_path, monkeypatch):
     assert "in an archive" in run("proof", "k3", "--out", "proof.json").output
     assert run("proof", "k3", "--out", "proof.json", "--archive", "shelf").exit_code == 0
     assert standalone_verifier.main(["--proof", "proof.json"]) == 0
-    kind = ("--format", "dsjson", "--out", "log.json")
-    assert "give their folders" in run("export", *kind).output
-    assert "170 decisions" in run("export", *kind, "--archive", "shelf").output
+    assert "give their folders" in run("export", "--out", "log.csv").output
+    asked = ("--out", "log.csv", "--archive", "shelf")
+    assert "170 decisions" in run("export", *asked).output
     file = Path("shelf/archive.jsonl")
     drawn = '"body":{"accept":true,"acceptance"'
     file.write_text(file.read_text().replace(drawn, drawn.replace("true", "false"), 1))
@@ -180,21 +180,14 @@ def test_a_pack_is_checked_with_evenhands_own_verifier(folder):
     assert (done.exit_code, "no pack that can be read" in done.output) == (1, True)
 
 
-@pytest.mark.parametrize("kind", ["obp", "dsjson", "parquet"])
-def test_exports_carry_propensities(folder, kind):
-    if kind == "parquet":
-        pytest.importorskip("pyarrow")
-    done = run("export", "--format", kind, "--out", f"out.{kind}" if kind != "obp" else "out.npz")
+def test_exports_carry_propensities(folder):
+    done = run("export", "--out", "out.csv")
     assert done.exit_code == 0, done.output
-    if kind == "obp":
-        with np.load(folder / "out.npz") as found:
-            assert found["n_rounds"] == 120
-            assert (found["pscore"] > 0).all()
-            assert found["context"].shape == (120, 1)
-    if kind == "dsjson":
-        lines = [json.loads(line) for line in (folder / "out.dsjson").read_text().splitlines()]
-        assert len(lines) == 120
-        assert all(sum(line["p"]) == pytest.approx(1.0) for line in lines)
+    log = read_log(folder / "out.csv")
+    assert len(log) == 120
+    assert (log.propensity > 0).all()
+    assert log.features.shape == (120, 1)
+    assert log.ordered_by == ("time",)
 
 
 def test_backup_restore_and_the_gap(folder):

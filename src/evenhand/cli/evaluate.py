@@ -13,7 +13,6 @@ from evenhand.cli.options import (
     NATURAL,
     PICTURE_FILE,
     FileOptions,
-    OutputFile,
     Share,
     Unseen,
     file_options,
@@ -25,7 +24,6 @@ from evenhand.cli.options import (
 from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput
-from evenhand.shown import counted
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 DEMO = "demo"
 DEMO_ROWS = 20_000
 DEMO_SEED = 2020
-FORMATS = ("parquet", "csv", "excel", "jsonl", "obp", "dsjson", "vw")
-LOG_FILE = OutputFile(".parquet", ".csv", ".jsonl", ".npz", ".dsjson", ".vw", ".dat")
 STYLES = {
     "within": "green",
     "above": "bold red",
@@ -51,13 +47,8 @@ STYLES = {
 @click.option(
     "--policy",
     metavar="POLICY",
+    required=True,
     help="The candidate: a policy as JSON, accept-all, or reject-all.",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(FORMATS),
-    help="Whose format LOGS has.  [default: by suffix]",
 )
 @click.option(
     "--column",
@@ -70,7 +61,7 @@ STYLES = {
 @click.option(
     "--good",
     metavar="VALUE",
-    help="The value of the label (VW: the cost of an accept) that is the good outcome.",
+    help="The value of the label that is the good outcome.",
 )
 @click.option(
     "--features", metavar="A,B,C", type=COMMA_LIST, help="Features to keep.  [default: all]"
@@ -114,17 +105,9 @@ STYLES = {
 @gate_options
 @report_option
 @json_options
-@click.option(
-    "--convert-to",
-    "converted",
-    metavar="FILE",
-    type=LOG_FILE,
-    help="Write the log in another format, by suffix; then --policy may be left out.",
-)
 def command(
     logs: str,
-    policy: str | None,
-    kind: str | None,
+    policy: str,
     columns: tuple[str, ...],
     good: str | None,
     features: tuple[str, ...] | None,
@@ -142,15 +125,15 @@ def command(
     gating: Gating,
     page: Path | None,
     document: str | Path | None,
-    converted: Path | None,
 ) -> None:
     """Estimate from a log of past decisions what another policy would cost, and how far its rates
     would be apart.
 
-    LOGS holds, for each person: the features, the group, the probability of being accepted, the
-    decision, and the outcome if the person was accepted. The outcomes of rejected people are
-    unknown, so the accepted are weighted by their probability. `demo` is a log of 20,000
-    synthetic loans.
+    LOGS is a table (CSV, Excel, Parquet, JSON lines) in the order in which the decisions were
+    drawn, with columns id, group, accept, acceptance, label, feature_... It holds, for each person:
+    the features, the group, the probability of being accepted, the decision, and the outcome if the
+    person was accepted. The outcomes of rejected people are unknown, so the accepted are weighted
+    by their probability. `demo` is a log of 20,000 synthetic loans.
 
     \b
     Example: how much would accepting all applicants cost?
@@ -161,17 +144,6 @@ def command(
       evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
       evenhand evaluate decisions.parquet --policy policy.json --rate fpr --limit 0.1 \\
           --figure gap.png
-
-    \b
-    Example: from Vowpal Wabbit's format to Parquet
-      evenhand evaluate decisions.dsjson --convert-to decisions.parquet
-
-    \b
-    The formats, by suffix
-      .parquet .csv .xlsx .jsonl  columns id, group, accept, acceptance, label, feature_...
-      .npz                  Open Bandit Pipeline's dict (action 1 accepts)
-      .dsjson               Vowpal Wabbit's decision logs (action 1 accepts, 2 rejects)
-      .vw .dat              Vowpal Wabbit's cb text, action:cost:probability
 
     \b
     Which command measures what
@@ -186,22 +158,17 @@ def command(
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
     used.
     """
-    from evenhand.evaluation import Candidate, evaluate, gate, write_log
+    from evenhand.evaluation import Candidate, evaluate, gate
     from evenhand.fairness.rates import as_rates
     from evenhand.report.drawing import require
 
     if figure is not None:
         require("matplotlib")  # before the work, not after
-    if policy is None and converted is None:
-        raise InvalidInput(
-            "there is nothing to do: neither --policy nor --convert-to was given.",
-            hint="--policy policy.json, or accept-all to begin with.",
-        )
     asked = {
         "log": logs,
         "SHA-256 of the log": fingerprint(logs),
         "candidate": policy,
-        "SHA-256 of the candidate": None if policy is None else fingerprint(policy),
+        "SHA-256 of the candidate": fingerprint(policy),
         "columns": columns,
         "rates": rates,
         "groups": groups,
@@ -211,69 +178,55 @@ def command(
         "price of a false reject": price_false_reject,
     }
     title = f"What {policy} would have done, by {logs}"
-    given = (logs, kind, columns, features, good, reading)
-    if converted is not None:
-        log = read_asked_log(*given).without_first(skip_first)
-        write_log(log, converted)
-    result = None
-    if policy is not None:
-        candidate = Candidate.read(policy)
-        log = read_asked_log(*given, candidate, unseen, drop_missing).without_first(skip_first)
-        opened = gating.open(delta, logs, policy)
-        prices = Prices(price_false_accept, price_false_reject)
-        evaluation = evaluate(
-            log,
-            candidate,
-            rates=as_rates(rates),
-            limit=limit,
-            delta=opened.delta,
-            prices=prices,
-            groups=groups or None,
-        )
-        result = opened.judge(evaluation, limit)
-        if figure is not None:
-            from evenhand.report import evaluation_figure, save_figure
+    candidate = Candidate.read(policy)
+    log = read_asked_log(logs, columns, features, good, reading, candidate, unseen, drop_missing)
+    log = log.without_first(skip_first)
+    opened = gating.open(delta, logs, policy)
+    evaluation = evaluate(
+        log,
+        candidate,
+        rates=as_rates(rates),
+        limit=limit,
+        delta=opened.delta,
+        prices=Prices(price_false_accept, price_false_reject),
+        groups=groups or None,
+    )
+    result = opened.judge(evaluation, limit)
+    if figure is not None:
+        from evenhand.report import evaluation_figure, save_figure
 
-            save_figure(evaluation_figure(evaluation), figure)
-        figures = evaluation.to_json()
-        if result is not None:
-            figures["gate"] = result.to_json()
-        printed = emit(document, figures)
-        if not printed:
-            priced = (price_false_accept, price_false_reject) != (1.0, 1.0)
-            show_evaluation(evaluation, log, priced)
-            if document is not None:
-                click.echo(f"Figures: {document}")
-            if figure is not None:
-                click.echo(f"Picture: {figure}")
-        write_page(
-            page,
-            evaluation,
-            title=title,
-            asked={**asked, "delta": opened.delta},
-            verdict=gate(evaluation, limit) if evaluation.gaps else None,
-            quiet=document == "-",
-        )
-        if printed:
-            leave(result, quiet=True)
-            return
-    elif emit(document, {"log": converted, "rows": len(log)}):
-        return
-    if converted is not None:
-        click.echo(f"Log: {converted} ({counted(len(log), 'row', 'rows')})")
-    leave(result, quiet=False)
+        save_figure(evaluation_figure(evaluation), figure)
+    figures = evaluation.to_json()
+    if result is not None:
+        figures["gate"] = result.to_json()
+    printed = emit(document, figures)
+    if not printed:
+        priced = (price_false_accept, price_false_reject) != (1.0, 1.0)
+        show_evaluation(evaluation, log, priced)
+        if document is not None:
+            click.echo(f"Figures: {document}")
+        if figure is not None:
+            click.echo(f"Picture: {figure}")
+    write_page(
+        page,
+        evaluation,
+        title=title,
+        asked={**asked, "delta": opened.delta},
+        verdict=gate(evaluation, limit) if evaluation.gaps else None,
+        quiet=document == "-",
+    )
+    leave(result, quiet=printed)
 
 
 def read_asked_log(
     logs: str,
-    kind: str | None,
     columns: tuple[str, ...],
     features: tuple[str, ...] | None,
     good: str | None,
     reading: FileOptions,
-    candidate: "Candidate | None" = None,
-    unseen: Unseen = "refuse",
-    drop_missing: bool = False,
+    candidate: "Candidate",
+    unseen: Unseen,
+    drop_missing: bool,
 ) -> "DecisionLog":
     """The log that the user asks about; `columns` are texts ROLE=COL."""
     from evenhand.evaluation import read_log
@@ -283,7 +236,6 @@ def read_asked_log(
         return demo_log()
     return read_log(
         logs,
-        kind,
         columns=roles,
         features=features or None,
         good=good,

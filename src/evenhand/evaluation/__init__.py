@@ -1,18 +1,10 @@
-"""Logs in, logs out: what selectively labelled logs say about another policy, and the formats that
-other tools read and write.
-"""
+"""What decisions that were made show, and what their log says about another policy."""
 
 from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.evaluate import Candidate, Evaluation, evaluate
 from evenhand.evaluation.gates import GateLedger, GateResult, gate
 from evenhand.evaluation.impact_table import ImpactRow, ImpactTable, impact
-from evenhand.evaluation.log_files import (
-    from_obp,
-    read_log,
-    to_obp,
-    write_log,
-    write_parquet,
-)
+from evenhand.evaluation.log_files import read_log, write_log
 from evenhand.evaluation.measurement import (
     GroupMeasure,
     Measurement,
@@ -37,13 +29,10 @@ __all__ = [
     "PolicyFile",
     "RateMeasure",
     "evaluate",
-    "from_obp",
     "gate",
     "impact",
     "measure",
     "measure_policy",
     "read_log",
-    "to_obp",
     "write_log",
-    "write_parquet",
 ]

@@ -3,19 +3,16 @@ outcomes of the accepted; whether it can be believed; and how the columns of a f
 which has which role, and how labels, decisions and probabilities are written.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from math import nan
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.contracts import Json, Params
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, MissingColumn, NotFinite
 from evenhand.evaluation.policy_files import PolicyFile
 from evenhand.people import (
@@ -384,25 +381,6 @@ class DecisionLog:
                     "not about their order, leave it out or give it another name.",
                 )
 
-    def require_single(self, format: str) -> None:
-        """Refuse rows that stand for several decisions, which other tools' formats cannot say.
-
-        Parameters
-        ----------
-        format : str
-            The format, for the message.
-
-        Raises
-        ------
-        InvalidInput
-            If there is such a row.
-        """
-        if not (self.count == 1).all():
-            raise InvalidInput(
-                f"{self.source} has rows that stand for several decisions; {format} has no counts.",
-                hint="write Parquet, CSV or JSON lines, or repeat the rows.",
-            )
-
     def without_first(self, rows: int) -> "DecisionLog":
         """Leave out the first rows, because the candidate was chosen with their help.
 
@@ -471,8 +449,7 @@ class LogReading:
     """Where a log is from, and what its reader knows about it.
 
     columns: role -> name of the column where it differs; features: those to keep; good: the good
-    value of the label; plain: whether cells are plain text, in which NA means that a group is
-    missing (other formats can say so themselves); file: the options of `read_frame`.
+    value of the label.
 
     policy: the policy that will be asked about, if it says how it reads a table: its columns become
     the features, and its names of outcome and group are known. unseen, drop_missing: as in
@@ -483,8 +460,6 @@ class LogReading:
     columns: Mapping[str, str] = field(default_factory=dict)
     features: Sequence[str] | None = None
     good: str | None = None
-    plain: bool = False
-    file: Params = field(default_factory=dict)
     policy: PolicyFile | None = None
     constant: bool = False
     unseen: Literal["refuse", "ignore"] = "refuse"
@@ -508,10 +483,10 @@ class LogReading:
             accept=accept,
             acceptance=self.acceptance(roles, accept),
             label=self.labels(roles["label"], accept, named["label"]),
-            group=self.groups(roles, named.get("group")),
+            group=self.groups(roles, named.get("group"), frame.typed),
             names=names,
             count=self.numbers(roles["count"], "count") if "count" in roles else 1.0,
-            id=self.cells(roles.get("id")),
+            id=self.ids(roles.get("id"), frame.typed),
             round=self.numbers(roles["round"], "round", gaps=True) if "round" in roles else None,
             time=self.times(roles["time"]) if "time" in roles else None,
             source=self.source,
@@ -608,22 +583,23 @@ class LogReading:
         made = {str(name) for one in recipe for name in one.names}
         return made <= names and not {one.name for one in recipe} <= names
 
-    def cells(self, column: TableColumn | None) -> Iterable[object] | None:
-        """What stands in a column, if there is one."""
+    def ids(self, column: TableColumn | None, typed: bool) -> Iterable[object] | None:
+        """What stands in the column, if there is one; a typed source has no word for a gap."""
         if column is None:
             return None
-        return column.texts if self.plain else column.cells
+        return column.cells if typed else column.texts
 
     def groups(
-        self, roles: Mapping[str, TableColumn], column: str | None
+        self, roles: Mapping[str, TableColumn], column: str | None, typed: bool
     ) -> Iterable[object] | None:
-        """The group of each row; in plain text, names that differ in case alone are one. Groups are
-        spelled as the policy does, and those whom it knows as the group of nobody else are one.
+        """The group of each row; names that differ in case alone are one, and NA is a gap, unless
+        the source is `typed`. Groups are spelled as the policy does, and those whom it knows as the
+        group of nobody else are one.
         """
         if "group" not in roles:
             return None
-        if not self.plain and self.policy is None:
-            return self.cells(roles["group"])
+        if typed and self.policy is None:
+            return roles["group"].cells
         texts = group_texts(Frame(self.source, {"group": roles["group"]}, ()), "group", [])
         if self.policy is None:
             return texts
@@ -798,38 +774,3 @@ def seconds_of(text: str) -> float:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return moment.timestamp()
-
-
-def lines_of(path: Path) -> list[tuple[int, str]]:
-    """The lines of a text that are not blank, with their numbers; other encodings are refused."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"{path} is not UTF-8 text ({error.reason} at byte {error.start})."
-        ) from error
-    return [(place, line) for place, line in enumerate(lines, 1) if line.strip()]
-
-
-def json_lines(path: Path) -> list[Json]:
-    """The objects of a file; the line that is none is named."""
-    objects = []
-    for place, line in lines_of(path):
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInput(f"line {place} of {path} is no JSON: {error}.") from error
-        if not isinstance(value, dict):
-            raise InvalidInput(
-                f"line {place} of {path} is a {type(value).__name__}; every line is one object."
-            )
-        objects.append(value)
-    if not objects:
-        raise InvalidInput(f"{path} has no lines; at least one decision is needed.")
-    return objects
-
-
-def write_lines(lines: Iterable[str], path: Path) -> None:
-    """Write a text, one line after the other."""
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(line + "\n" for line in lines)

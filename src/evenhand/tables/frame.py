@@ -185,6 +185,9 @@ class Frame:
         The line of the source in which each row stands.
     notes : tuple of Note
         What was done to read it.
+    typed : bool
+        Whether the source itself says where a value is missing, as Parquet and JSON do, and CSV
+        does not.
 
     Examples
     --------
@@ -205,6 +208,7 @@ class Frame:
     columns: Mapping[str, TableColumn]
     lines: Sequence[int]
     notes: tuple[Note, ...] = ()
+    typed: bool = False
 
     def __len__(self) -> int:
         return len(self.lines)

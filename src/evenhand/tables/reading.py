@@ -18,7 +18,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -524,7 +524,7 @@ def _from_json(raw: bytes, source: str, how: FileReading) -> Frame:
     names = list({name: None for row in objects for name in row})
     columns = [tuple(row.get(name) for row in objects) for name in names]
     known = NumberFormat(how.decimal, how.dates)
-    return _named(source, names, columns, lines, how, known)
+    return replace(_named(source, names, columns, lines, how, known), typed=True)
 
 
 # names
@@ -712,4 +712,5 @@ def _from_library(given: Any, source: str, how: FileReading) -> Frame:
             pairs = zip(series.to_list(), empty.to_list(), strict=True)
             columns.append(tuple(None if gap else value for value, gap in pairs))
     lines = range(1, len(frame) + 1)
-    return _named(source, names, columns, lines, how, NumberFormat(how.decimal, how.dates))
+    known = NumberFormat(how.decimal, how.dates)
+    return replace(_named(source, names, columns, lines, how, known), typed=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.options import INPUT_FILE, Function, json_options
+from evenhand.cli.options import INPUT_FILE, Function, OutputFile, json_options
 from evenhand.cli.show import emit
 from evenhand.errors import InvalidInput
 
@@ -333,16 +333,9 @@ def check_pack_command(directory: Path, public_key: str | None) -> None:
 @config_option
 @period_options
 @click.option(
-    "--format",
-    "kind",
-    type=click.Choice(("obp", "dsjson", "parquet")),
-    required=True,
-    help="Whose format.",
-)
-@click.option(
     "--out",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=OutputFile(".csv", ".parquet"),
     required=True,
     help="The file to write.",
 )
@@ -352,13 +345,10 @@ def export_command(
     product: str | None,
     start: datetime | None,
     end: datetime | None,
-    kind: str,
     out: Path,
     archives: tuple[Path, ...],
 ) -> None:
-    """Decisions with propensities for other tools: Open Bandit Pipeline (.npz), VW (dsjson),
-    Parquet.
-    """
+    """Decisions with propensities as a table, for `evenhand evaluate` and other tools."""
     from evenhand_service.audit_pack import export_decisions
     from evenhand_service.ledger.archive import require_all
     from evenhand_service.product_changes import require_unchanged
@@ -370,7 +360,7 @@ def export_command(
             ledger.policies(chosen.name), chosen, ledger.keyring.public_key
         )  # or columns get other names
         rows = (row for row in ledger.history(chosen.name) if period.holds(row.at))
-        click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")
+        click.echo(f"{export_decisions(rows, chosen, out):,} decisions: {out}")
 
 
 @command.command("archive")
