@@ -150,7 +150,7 @@ def command(
       vw-squarecb               the same with squarecb
       accept-all, uniform       no learning
     """
-    from evenhand.report.drawing import installed, require
+    from evenhand.report.drawing import installed
     from evenhand.simulation.named import COMPARED, STUDIED, takes
 
     world, names = population(play, data, columns, kind)
@@ -180,8 +180,6 @@ def command(
         tradeoff=tradeoff,
         out=out,
     )
-    if any(name.startswith("vw-") for name in asked.learners):
-        require("vowpalwabbit")
     comparison, traded = run(asked)
     screen = console(quiet=document == "-")
     show_comparison(screen, comparison)

@@ -207,13 +207,11 @@ def command(
     """
     from evenhand.report.drawing import require
     from evenhand.simulation import simulate
-    from evenhand.simulation.named import make_learner, split_options
+    from evenhand.simulation.named import make_learner
     from evenhand.simulation.record import record
 
     if figure is not None:
         require("matplotlib")  # before the run, not after
-    if split_options(learner)[0].startswith("vw-"):
-        require("vowpalwabbit")
     world = play.world()
     made = make_learner(learner, play.setting(world, capacity))
     with show.progress("rounds", play.rounds) as count:

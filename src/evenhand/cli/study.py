@@ -119,8 +119,6 @@ def command(
     from evenhand.tables import data_warnings
 
     require("matplotlib", "jinja2", "pyarrow")  # before hours of work, not after
-    if any(name.startswith("vw-") for name in learners):
-        require("vowpalwabbit")
     sources = tuple(make_source(name, columns) for name in dict.fromkeys(tables))
     shared = {**capacity.settings(), **incumbent_of(capacity, sources)}
     able = tuple(name for name in STUDIED if all(takes(name, one) for one in shared))

@@ -128,7 +128,6 @@ PURPOSES = {
     "jinja2": ("writing a report", "plots"),
     "matplotlib": ("drawing a figure", "plots"),
     "pyarrow": ("writing the table of a study's results", "study"),
-    "vowpalwabbit": ("a learner of Vowpal Wabbit", "vw"),
 }
 """What a package is needed for, and the extra that brings it."""
 

@@ -20,9 +20,10 @@ from evenhand.contracts import (
     Learner,
     Params,
 )
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, install_hint
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.registry import Registry, summary
+from evenhand.shown import imported
 from evenhand.words import Prices
 
 Parse = Callable[[str], object]
@@ -103,6 +104,8 @@ class Entry:
         parameters.
     kinds : tuple of str
         The classes of rules that a learner supports on tables; by default all.
+    package, extra : str
+        An optional package that it needs, and the extra that brings it.
 
     Examples
     --------
@@ -120,6 +123,8 @@ class Entry:
     fixed: Params = field(default_factory=dict)
     needs: tuple[str, ...] | None = None
     kinds: tuple[str, ...] = ()
+    package: str = ""
+    extra: str = ""
 
     def __post_init__(self) -> None:
         if not self.text:
@@ -315,11 +320,15 @@ LEARNERS: Registry[Entry] = Registry(
             rivals.VwBandit,
             "Vowpal Wabbit's contextual bandit with 5% random decisions; looks at cost alone.",
             fixed={"exploration": "epsilon-greedy"},
+            package="vowpalwabbit",
+            extra="vw",
         ),
         "vw-squarecb": Entry(
             rivals.VwBandit,
             "Vowpal Wabbit's contextual bandit with squarecb exploration; looks at cost alone.",
             fixed={"exploration": "squarecb"},
+            package="vowpalwabbit",
+            extra="vw",
         ),
     },
     _adopted,
@@ -415,6 +424,8 @@ def make_learner(text: str, setting: Setting) -> Learner:
     """
     name, options = split_options(text)
     entry = LEARNERS[name]
+    if entry.package:  # before the run, not after
+        imported(entry.package, f"the learner {name!r}", install_hint(entry.extra))
     given = {name: getattr(setting, name) for name in entry.needs or ()}
     given = {name: value for name, value in given.items() if value is not None}
     for asked in setting.shared:
