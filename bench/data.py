@@ -4,16 +4,13 @@ machines without network.
     adult   income above 50K                       by sex (or by race)  48,842 rows
     compas  no new offence within two years        by race               5,278 rows (ProPublica's)
     taiwan  no default on the next card payment    by sex               30,000 rows
-
-Columns are taken as they were published: none is logarithmic here.
 """
 
 from typing import Literal
 
 import numpy as np
 
-from evenhand.tables import DataUnavailable, Table
-from evenhand.tables.published import adult, compas, taiwan
+from evenhand.tables import DataUnavailable, Table, read_table
 
 Name = Literal["adult", "compas", "taiwan"]
 NAMES: tuple[Name, ...] = ("adult", "compas", "taiwan")
@@ -23,7 +20,7 @@ def load(name: Name, group: str | None = None) -> Table:
     """The table of that name; DataUnavailable without cache and network. `group`: another group
     column ("race" for adult).
     """
-    return {"adult": adult, "compas": compas, "taiwan": taiwan}[name](group).encoded()
+    return read_table(name, **({} if group is None else {"group": group})).encoded()
 
 
 def generated(

@@ -95,7 +95,7 @@ def try_wheel(wheel: Path, place: Path) -> None:
     code = "\n".join(re.findall(r"```python\n(.*?)```", readme, re.DOTALL))
     (place / "readme.py").write_text(code)
     # the table of the README is fetched here, for an empty environment has neither pip nor uv
-    run([sys.executable, "-m", "evenhand", "data", "get", "taiwan"])
+    run([sys.executable, "-m", "evenhand", "data", "show", "taiwan"])
     cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     for extra in ["", *sorted(extras)]:
         what = f"{wheel}[{extra}]" if extra else str(wheel)

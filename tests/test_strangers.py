@@ -24,7 +24,7 @@ from evenhand.hypotheses import CLASSES
 from evenhand.simulation import LEARNERS, Entry, compare
 from evenhand.simulation.named import POPULATIONS
 from evenhand.simulation.study import StudyPlan, source_of, study
-from evenhand.tables import TABLES, Description, Frame, PublishedTable, TableColumn, people
+from evenhand.tables import Description
 from evenhand.testing import (
     RequirementBroken,
     check_bound,
@@ -359,28 +359,8 @@ ten-cuts = tests.test_strangers:TenCuts
 cautious = tests.test_strangers:Cautious
 [evenhand.populations]
 two-towns = tests.test_strangers:TwoTowns
-[evenhand.tables]
-towns-table = tests.test_strangers:TOWNS
 """
 REJECTED_GOOD = RejectedGood()
-
-
-TOWNS = PublishedTable(
-    "towns-table",
-    "People of two towns",
-    "grant a loan",
-    "it is repaid",
-    "a and b",
-    "none",
-    "Invented.",
-    lambda _: people(
-        "towns-table",
-        Frame("towns", {"score": TableColumn([i / 50 for i in range(50)])}, range(50)),
-        ["score"],
-        group=["ab"[i % 2] for i in range(50)],
-        good=[i % 3 > 0 for i in range(50)],
-    ),
-)
 
 
 @pytest.fixture
@@ -394,7 +374,7 @@ def installed(tmp_path, monkeypatch):
     (folder / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     monkeypatch.syspath_prepend(tmp_path)
-    for registry in (RATES, CLASSES, LEARNERS, POPULATIONS, TABLES):
+    for registry in (RATES, CLASSES, LEARNERS, POPULATIONS):
         monkeypatch.setattr(registry, "_foreign", None)  # looked for anew
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -429,14 +409,6 @@ def test_another_package_adds_names_to_the_commands(installed):
     assert refused.exit_code == 2
     assert "there is no learner 'reckless'" in refused.stderr
     assert "cautious" in refused.stderr
-
-
-def test_another_package_adds_a_table(installed):
-    done = command("solve", "towns-table", "--limit", "0.3")
-    assert done.exit_code == 0, done.stderr
-    assert "towns-table: 50 people" in done.stdout
-    listed = command("data", "list", "--json").stdout
-    assert "People of two towns" in listed
 
 
 def test_another_package_adds_a_class_to_solve(installed):

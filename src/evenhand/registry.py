@@ -1,9 +1,8 @@
-"""Things that can be named: rates, classes of rules, stored hypotheses, learners, populations,
-tables.
+"""Things that can be named: rates, classes of rules, stored hypotheses, learners, populations.
 
 Each kind has one `Registry`, which stands beside what it names: `fairness.rates.RATES`,
-`hypotheses.named.CLASSES`, `hypotheses.serialise.HYPOTHESES`, `simulation.named.LEARNERS`,
-`simulation.named.POPULATIONS` and `tables.TABLES`. Commands, studies, the service, learners and the
+`hypotheses.named.CLASSES`, `hypotheses.serialise.HYPOTHESES`, `simulation.named.LEARNERS` and
+`simulation.named.POPULATIONS`. Commands, studies, the service, learners and the
 classifier look names up there and nowhere else. Another package adds its own by an entry point of
 the registry's group, in its pyproject.toml:
 

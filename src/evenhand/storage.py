@@ -108,7 +108,7 @@ from evenhand.policies import Mixture
 from evenhand.policies.mixture import models_apart, models_inside
 from evenhand.rounds import Counts, Epoch, Rounds
 from evenhand.schema import Column, Schema
-from evenhand.tables.published import TABLES
+from evenhand.tables.named import TABLES
 from evenhand.words import IntArray, LabelledSample, Prices
 
 Record = TypeVar("Record")

@@ -5,7 +5,7 @@ data sets.
 import numpy as np
 
 from bench import data
-from evenhand.tables import DataUnavailable, published
+from evenhand.tables import DataUnavailable, named
 
 
 def test_without_network_rows_are_generated_and_it_is_said(monkeypatch, tmp_path):
@@ -14,7 +14,7 @@ def test_without_network_rows_are_generated_and_it_is_said(monkeypatch, tmp_path
     def offline(source, folder):
         raise DataUnavailable("no network.")
 
-    monkeypatch.setattr(published, "download", offline)
+    monkeypatch.setattr(named, "download", offline)
     table, reason = data.load_or_generate("adult", "race")
     assert table.generated
     assert reason is not None

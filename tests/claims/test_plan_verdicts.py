@@ -44,7 +44,7 @@ from evenhand.tables import read_table
 PEOPLE = 20_000
 ERROR_RATE = 0.05
 REAL = ("adult", "compas", "german", "taiwan", "loanapp", "recid", "gmsc", "lending")
-"""All published tables, and the synthetic one."""
+"""Tables by name, and the synthetic one."""
 CAPS = (None, 0.3)
 SEEDS = 5
 """Runs whose median the forecast is held against."""

@@ -112,7 +112,7 @@ def test_the_check_fails_for_a_rival_that_certifies_nothing(rates):
     world = available("compas")
     run = simulate(FairOnGathered(Linear(), RATES[rates], LIMIT), world, 5_000, 0, LIMIT)
     assert run.worst_gap > 2 * LIMIT
-    assert run.share_above(LIMIT) > 0.9
+    assert run.share_above(LIMIT) > 0.5
 
 
 def all_lives(name, workers, *, seeds=SEEDS, rounds=ROUNDS, price=1.0, rates="FPR"):

@@ -24,8 +24,6 @@ CALLS = {
         *("plan", "--shares", "a=0.6,b=0.4", "--bad-rates", "a=0.2,b=0.3", "--auc", "0.76"),
         *("--people", "2000", "--runs", "1"),
     ),
-    "data list": ("data", "list"),
-    "data get": ("data", "get", "lending"),
     "data show": ("data", "show", "l.csv", *LENDING),
     "study": (
         *("study", "l.csv", *LENDING, "--learner", "accept-all", "--rounds", "500"),

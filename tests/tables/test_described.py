@@ -522,16 +522,14 @@ def test_what_is_said_comes_before_the_description(made, tmp_path):
         read_table(path, fewest=40)
 
 
-def test_options_that_a_table_answers_itself_are_refused(made, tmp_path):
+def test_what_is_said_comes_before_what_a_name_says(made, tmp_path):
     made(rows())
-    with pytest.raises(InvalidInput, match="encode") as caught:
-        read_table("lending", encode=True)
-    assert caught.value.argument == "encode"
     assert read_table("lending", features=("income",)).encoded().names == ("income",)
     with pytest.raises(MissingColumn, match="'age'"):
         read_table("lending", features=("age",))
-    assert describe("lending", encode=True) is None
-    assert describe(tmp_path / "loans.toml", encode=True).encode is False
+    assert describe("lending", encode=True).encode is True
+    assert describe(tmp_path / "loans.toml", encode=True).encode is True
+    assert describe(tmp_path / "loans.toml", encode=False) == describe(tmp_path / "loans.toml")
 
 
 def test_the_smallest_group_may_be_asked_for(made):

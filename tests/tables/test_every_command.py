@@ -10,8 +10,6 @@ from click.testing import CliRunner
 
 from evenhand.cli import main
 from evenhand.cli.demo import lending_csv
-from evenhand.errors import InvalidInput
-from evenhand.tables import TABLES, read_rows, read_table
 
 COMMON = ("--label", "repaid", "--good", "yes", "--group", "sex")
 COMMANDS = {
@@ -178,15 +176,11 @@ def test_a_table_reads_the_same_whatever_it_is_stored_in(run, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["solve", "data show"])
-def test_a_published_table_needs_no_options_and_takes_none(run, command):
+def test_a_table_by_name_needs_no_options(run, command):
     words = [word.format("lending") for word in COMMANDS[command][: -len(COMMON)]]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert "1,200 people" in done.stdout
-    refused = CliRunner().invoke(main, [*words, "--encode"])
-    assert refused.exit_code == 2
-    assert "encode cannot be given for lending" in refused.stderr
-    assert "Option: --encode" in refused.stderr
 
 
 LOG = "id,group,accept,acceptance,label,x\n" + "".join(
@@ -235,8 +229,7 @@ def policy(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_a_published_table_is_read_by_its_name_as_its_file_is(policy, tmp_path, monkeypatch, name):
-    """The file calls outcome and group by other names than the published table does."""
+def test_a_table_by_name_is_read_as_its_file_is(policy, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "people.csv").write_text(lending_csv(), encoding="utf-8", newline="")
     by_policy = () if name in ("measure", "impact") else (str(policy),)
@@ -268,20 +261,3 @@ def test_a_mistyped_name_is_answered_with_the_nearest(policy, name):
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
     assert "Did you mean 'lending'?" in done.output
-
-
-def test_another_grouping_has_the_same_words_in_every_reader():
-    if not TABLES["loanapp"].cached:
-        pytest.skip("the table loanapp is not here")
-    for names in ((), ("male",)):
-        people = read_table("loanapp", **({"group": names[0]} if names else {}))
-        rows = read_rows("loanapp", names)
-        assert rows[names[0] if names else "the group"].texts == tuple(people.group.tolist())
-    both = read_rows("loanapp", ("male", "white"))
-    assert len(both) == 1985
-    assert both["male"].missing.sum() == 15
-
-
-def test_how_a_file_is_written_cannot_be_said_of_a_published_table():
-    with pytest.raises(InvalidInput, match="delimiter cannot be given for lending"):
-        read_rows("lending", delimiter=";")

@@ -29,7 +29,7 @@ def test_finite_numbers_are_required_with_row_and_line(cells):
         frame(a=cells).finite("a")
 
 
-def people(encode=True, published=False, **columns):
+def people(encode=True, **columns):
     rows = len(next(iter(columns.values())))
     cells = {name: TableColumn(tuple(values)) for name, values in columns.items()}
     return LabelledFrame(
@@ -39,7 +39,6 @@ def people(encode=True, published=False, **columns):
         np.resize([1, -1], rows),
         np.resize(["a", "b"], rows),
         encode=encode,
-        published=published,
     )
 
 
@@ -56,12 +55,6 @@ def test_two_values_need_one_column():
     assert table.features.tolist() == [[1, 1], [0, 2], [1, 3]]
     assert table.encoded == {"c": ("c=red",)}
     assert [(note.kind, note.column) for note in table.notes] == [("encoded", "c")]
-
-
-def test_a_published_table_keeps_both_columns_without_a_note():
-    table = people(c=("red", "blue", "red"), published=True).encoded()
-    assert table.names == ("c=blue", "c=red")
-    assert table.notes == ()
 
 
 def test_text_is_refused_unless_it_is_to_be_encoded():

@@ -129,11 +129,11 @@ def command(
 ) -> None:
     """Is there a rule with a smaller gap that costs no more than the incumbent?
 
-    TABLE is a file or a known table (evenhand data list) of people whose outcomes are all known. A
-    third of them is searched for alternatives; the others test what was found, so that "found"
-    holds for the population. For --class stumps and thresholds it is also proved which gaps no
-    mixture of the class reaches at the incumbent's cost; other classes are searched, and what the
-    search missed is not excluded.
+    TABLE is a file or a known table of people whose outcomes are all known. A third of them is
+    searched for alternatives; the others test what was found, so that "found" holds for the
+    population. For --class stumps and thresholds it is also proved which gaps no mixture of the
+    class reaches at the incumbent's cost; other classes are searched, and what the search missed is
+    not excluded.
 
     \b
     Example: today's rule is a cut-off

@@ -149,8 +149,7 @@ def command(
         )
 
     file = PolicyFile.read(policy)
-    by = group or file.group or ""
-    frame = read_rows(data, (by,), **{**file.reading, **reading.given()})
+    frame = read_rows(data, **{**file.reading, **reading.given()})
     if Path(data).resolve() == out.resolve():
         raise InvalidInput(f"--out {out} is the table itself.", hint="name another file.")
     groups, known = groups_of(file, frame, group, drop_missing, unseen)
@@ -439,7 +438,7 @@ def read_people(
                 f"{file.source} does not name the {name}.", hint=f"add --{name} COL.", argument=name
             )
     how = {**file.reading, **reading.given()}
-    frame, _ = read_rows(data, (by,), **how).with_joined(by, [label, by])
+    frame, _ = read_rows(data, **how).with_joined(by, [label, by])
     notes = list(frame.notes)
     if MISSING_VALUE in file.groups and by == file.group:
         frame = with_missing_group(frame, by)

@@ -122,7 +122,7 @@ def command(
 ) -> None:
     """Certify a policy written by `evenhand solve --out` on people not used to choose it.
 
-    TABLE is a file or a known table (evenhand data list).
+    TABLE is a file or a known table.
 
     The output says whether the policy is certified as it is. In both cases you get the cheapest
     certified mixture of its rules with accept-all and reject-all: constants have no gap.

@@ -1,4 +1,4 @@
-"""`evenhand data`: the tables that evenhand knows by name, and what there is to know about each."""
+"""`evenhand data`: what there is to know about a table."""
 
 from dataclasses import asdict, dataclass
 from math import inf
@@ -13,7 +13,7 @@ from evenhand.cli.show import console, emit, grid
 from evenhand.shown import counted
 
 if TYPE_CHECKING:
-    from evenhand.tables import Description, PublishedTable, Table
+    from evenhand.tables import Description, Table
     from evenhand.tables.frame import Frame
 
 FEW_VALUES = 4
@@ -26,87 +26,42 @@ MOST_NAMES = 12
 
 @click.group("data")
 def command() -> None:
-    """Real tables: list them, get them, show them.
-
-    Published tables are read out of Python wheels that are downloaded once, checked, and never
-    installed. `lending` is built in.
+    """What there is to know about a table.
 
     \b
     Example
-      evenhand data list
-      evenhand data get compas adult
       evenhand data show compas
       evenhand data show loans.toml
       evenhand data show loans.csv --label repaid --good yes --group sex
     """
 
 
-@command.command("list")
-@json_options
-def list_tables(document: str | Path | None) -> None:
-    """All tables that are known by name."""
-    from evenhand.tables import TABLES
-
-    said = ("name", "title", "decision", "good", "groups", "rows", "columns", "licence", "cached")
-    known = [
-        {key: getattr(entry, key) for key in said}
-        | {"files": [vars(source) for source in entry.files]}
-        for entry in TABLES.values()
-    ]
-    if emit(document, {"tables": known}):
-        return
-
-    table = grid("name", "~what", "people", "~decision", "~good outcome", "~groups", "~here")
-    for entry in TABLES.values():
-        here = "yes" if entry.cached else "evenhand data get " + entry.name
-        people = "" if entry.rows is None else f"{entry.rows:,}"
-        table.add_row(
-            entry.name, entry.title, people, entry.decision, entry.good, entry.groups, here
-        )
-    console().print(table)
-
-
-@command.command("get")
-@click.argument("names", nargs=-1, required=True)
-@json_options
-def get(names: tuple[str, ...], document: str | Path | None) -> None:
-    """Download tables into the cache; "all" downloads every one."""
-    from evenhand.tables import TABLES, cache_folder, read_table
-
-    sizes = {}
-    for name in TABLES if names == ("all",) else names:
-        table = read_table(name).encoded()
-        sizes[name] = {"rows": len(table), "columns": table.features.shape[1]}
-        if document != "-":
-            click.echo(f"{name}: {len(table):,} rows, {table.features.shape[1]} columns")
-    if emit(document, {"tables": sizes, "folder": cache_folder()}):
-        return
-    click.echo(f"kept in {cache_folder()}")
-
-
 @command.command("show")
 @click.argument("name")
-@click.option("--by", metavar="COL", help="Another grouping, where a published table has one.")
 @column_options
 @json_options
-def show(name: str, by: str | None, columns: ColumnOptions, document: str | Path | None) -> None:
+def show(name: str, columns: ColumnOptions, document: str | Path | None) -> None:
     """One table: its groups and base rates, where it comes from, and what to know before using it.
 
     NAME is a known table, the path of a description (.toml), or a file of rows together with
     --label and --group. Of a file alone the columns are listed: which of them is the label, the
     group, an id?
-    """
-    from evenhand.tables import TABLES, data_warnings, describe, read_table
 
-    if is_file_of_rows(name) and columns.label is None and columns.group is None and by is None:
+    \b
+    Known tables, read out of Python wheels that are downloaded once, checked,
+    and never installed (lending is built in)
+      lending         adult           compas          german
+      taiwan          gmsc            loanapp         recid
+      acs-employment  law-school      bank-marketing
+    """
+    from evenhand.tables import data_warnings, describe, own_description, read_table
+
+    if columns.label is None and columns.group is None and own_description(name) is None:
         list_columns(name, columns, document)
         return
     meaning = columns.given()
-    if by is not None:
-        meaning["group"] = by
     table = read_table(name, **meaning).encoded()
-    described = describe(name, **meaning)
-    known = about(table, TABLES[name] if described is None else None, described)
+    known = about(table, describe(name, **meaning))
     warnings = data_warnings(table)
     figures = {
         "people": len(table),
@@ -137,13 +92,6 @@ class ColumnFound:
     missing: int
     such_as: tuple[str, ...]
     may_name_people: bool
-
-
-def is_file_of_rows(name: str) -> bool:
-    """Whether it is a file whose columns nothing describes."""
-    from evenhand.tables import is_published
-
-    return not is_published(name) and Path(name).suffix.lower() != ".toml"
 
 
 def list_columns(name: str, columns: ColumnOptions, document: str | Path | None) -> None:
@@ -208,30 +156,23 @@ class TableText:
         return [" ".join(self.facts), *self.remarks]
 
 
-def about(
-    table: "Table", entry: "PublishedTable | None" = None, described: "Description | None" = None
-) -> TableText:
+def about(table: "Table", described: "Description") -> TableText:
     """What is known about a table, sentence by sentence."""
+    from evenhand.tables import TABLES
+
+    facts, remarks = [], []
+    if described.title:
+        facts.append(f"{described.title}{'' if described.title.endswith('?') else '.'}")
     more = len(table.names) - MOST_NAMES
     shown = ", ".join(table.names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-    facts = [
+    facts.append(
         f"{counted(len(table))}, {table.features.shape[1]} columns a decision may use: {shown}."
-    ]
-    remarks = []
-    if entry is not None:
-        facts.insert(0, f"{entry.title}: {entry.decision}; the good outcome is: {entry.good}.")
-        facts.append(f"Licence: {entry.licence}.")
-        remarks.append(f"Caveat: {entry.caveat}")
-        facts += [
-            f"From {source.member} in {source.package} {source.version}." for source in entry.files
-        ]
-    if described is not None:
-        if described.title:
-            facts.insert(0, f"{described.title}.")
-        if described.licence:
-            facts.append(f"Licence: {described.licence}")
-        if described.caveat:
-            remarks.append(f"Caveat: {described.caveat}")
+    )
+    if described.licence:
+        facts.append(f"Licence: {described.licence}.")
+    path = str(described.path)
+    files = TABLES[path].files if path in TABLES else ()
+    facts += [f"From {one.member} in {one.package} {one.version}." for one in files]
     if table.gaps is not None and table.gaps.per_column:
         facts.append(f"Missing values: {table.gaps.describe()}.")
     facts += [
@@ -239,5 +180,7 @@ def about(
         f"{figures.good_rate:.1%} with the good outcome."
         for figures in table.figures
     ]
+    if described.caveat:
+        remarks.append(f"Caveat: {described.caveat}")
     remarks += [f"Note: {note_text(note)}." for note in table.notes]
     return TableText(tuple(facts), tuple(remarks))

@@ -239,8 +239,7 @@ def command(
 
         require("matplotlib")  # before the work, not after
     file = PolicyFile.read(policy)
-    by = group or file.group or ""
-    frame = read_rows(data, (by,), **{**file.reading, **reading.given()})
+    frame = read_rows(data, **{**file.reading, **reading.given()})
     groups, _ = groups_of(file, frame, group, drop=False, unseen=unseen)
     ready = prepare(frame, file.recipe, unseen=unseen)
     chosen = _chosen(rows, len(frame), frame.source)

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.measure import decision_line, own_columns, own_grouping
+from evenhand.cli.measure import decision_line, own_grouping
 from evenhand.cli.options import (
     COMMA_LIST,
     FileOptions,
@@ -21,7 +21,7 @@ from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, grid, heading, show_lines
 from evenhand.errors import InvalidInput, collecting, raise_all
 from evenhand.shown import counted
-from evenhand.tables import DECISION, Note, group_texts, read_rows, two_values
+from evenhand.tables import DECISION, Note, group_texts, own_description, read_rows, two_values
 
 if TYPE_CHECKING:
     from evenhand.evaluation.impact_table import ImpactTable
@@ -104,10 +104,9 @@ def command(
     """Selection rates and impact ratios per category and intersection, with exact intervals.
 
     DECISIONS is a file (CSV, Excel, Parquet, JSON lines), a description (.toml) or a known table
-    (evenhand data list) with one row per person. The answer has the form of New York City's
-    Local Law 144: numbers of people, selection (or scoring) rates, and ratios to the largest rate.
-    People of unknown category are counted and left out; categories with less than 2% of the people
-    are shown without a ratio.
+    with one row per person. The answer has the form of New York City's Local Law 144: numbers of
+    people, selection (or scoring) rates, and ratios to the largest rate. People of unknown category
+    are counted and left out; categories with less than 2% of the people are shown without a ratio.
 
     \b
     Example: by sex; with --group race, too, by race and by both
@@ -128,8 +127,8 @@ def command(
             hint="--selected hired --accepted yes, or --score fit.",
             argument="selected",
         )
-    by = by or own_grouping(data, own_columns(data))
-    frame = read_rows(data, by, **reading.given())
+    by = by or own_grouping(data, own_description(data))
+    frame = read_rows(data, **reading.given())
     for group in dict.fromkeys(by):
         frame, _ = frame.with_joined(group, [name for name in (selected, score, group) if name])
     column = selected or score or ""

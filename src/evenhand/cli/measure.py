@@ -26,13 +26,11 @@ from evenhand.errors import InvalidInput, collecting, raise_all
 from evenhand.shown import counted
 from evenhand.tables import (
     DECISION,
-    TABLES,
-    LabelledFrame,
+    Description,
     chosen_groups,
     group_texts,
-    is_published,
     many_left_out,
-    read_description,
+    own_description,
     read_rows,
     two_values,
 )
@@ -171,8 +169,8 @@ def command(
     """Measure the decisions that you make today: rates, gaps and ratios with exact intervals.
 
     DECISIONS is a file (CSV, Excel, Parquet, JSON lines), a description (.toml) or a known table
-    (evenhand data list) with one row per person: what was decided, the group, and the outcome where
-    it is known. No policy of evenhand is needed.
+    with one row per person: what was decided, the group, and the outcome where it is known. No
+    policy of evenhand is needed.
 
     \b
     Example: loans, repaid or not for those that were granted
@@ -199,7 +197,7 @@ def command(
 
     if least_ratio is not None and compare == "difference":
         compare = "ratio" if limit is None else "both"
-    own = own_columns(data)
+    own = own_description(data)
     by = by or own_grouping(data, own)
     if own is not None and by == (own.group,):
         groups = groups or own.groups
@@ -271,30 +269,7 @@ def command(
     leave(result, quiet=document == "-")
 
 
-@dataclass(frozen=True)
-class OwnColumns:
-    """What a published table, or a description of a file, says about its columns."""
-
-    label: str
-    good: str | None
-    bad: tuple[str, ...]
-    group: str
-    groups: tuple[str, ...]
-
-
-def own_columns(data: str) -> OwnColumns | None:
-    """What the table says itself; None for a file of rows, which says nothing."""
-    if is_published(data):
-        return OwnColumns(
-            LabelledFrame.label_name, TABLES[data].good, (), LabelledFrame.group_name, ()
-        )
-    if Path(data).suffix.lower() != ".toml":
-        return None
-    said = read_description(Path(data))
-    return OwnColumns(said.label, said.good, said.bad, said.group, said.groups)
-
-
-def own_grouping(data: str, own: OwnColumns | None) -> tuple[str, ...]:
+def own_grouping(data: str, own: Description | None) -> tuple[str, ...]:
     """The grouping that the table names itself; an error for a file of rows, which names none."""
     if own is not None:
         return (own.group,)
@@ -349,7 +324,7 @@ def read_decided(
             hint="leave --groups out, or name one --group.",
             argument="groups",
         )
-    frame = read_rows(data, by, **reading.given())
+    frame = read_rows(data, **reading.given())
     for group in dict.fromkeys(by):
         named = [name for name in (decision, group, outcome) if name]
         frame, _ = frame.with_joined(group, named)

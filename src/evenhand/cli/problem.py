@@ -15,7 +15,6 @@ from evenhand.hypotheses import CLASSES, Estimator, Linear, PerGroupCuts, ScoreT
 from evenhand.shares import require_share
 from evenhand.shown import counted
 from evenhand.tables import (
-    TABLES,
     DataWarning,
     Frame,
     LabelledFrame,
@@ -153,8 +152,7 @@ def _read(
     needed = price_columns
     if decision is not None:
         needed = (*price_columns, decision)
-        if str(data) not in TABLES:  # a published table says itself what its columns mean
-            meaning["decision"] = decision
+        meaning["decision"] = decision
     if kind == "thresholds":
         if score is None or "features" in meaning:
             given = "--features was given" if "features" in meaning else "--score is missing"

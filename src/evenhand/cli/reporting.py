@@ -93,9 +93,9 @@ def as_text(value: object) -> str:
 
 def fingerprint(path: str | Path) -> str | None:
     """The SHA-256 of a file, by which a reader knows that it is the same; of a description (.toml)
-    that of the rows it names; of a published table those of its files; None if it is neither.
+    that of the rows it names; of a table by name those of its files; None if it is neither.
     """
-    if str(path) in TABLES.own:
+    if str(path) in TABLES:
         return ", ".join(file.sha256 for file in TABLES[str(path)].files) or None
     where = Path(path)
     if where.suffix.lower() == ".toml" and where.is_file():

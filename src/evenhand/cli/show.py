@@ -22,7 +22,6 @@ from evenhand.fairness.rates import RATES, GapConstraints
 from evenhand.policies import Mixture
 from evenhand.shown import counted
 from evenhand.tables import Note
-from evenhand.tables.frame import UNNAMED_GROUP, UNNAMED_OUTCOME
 from evenhand.words import Group
 
 if TYPE_CHECKING:
@@ -256,9 +255,6 @@ def read_as(task: TableProblem) -> dict[str, object]:
     sample = task.sample
     good = float((sample.label == 1).mean())
     sizes = ", ".join(f"{g} ({int((sample.group == g).sum()):,})" for g in sample.groups)
-    # the outcome and the groups of a published table are described, not columns of that name
-    outcome = task.good if task.label == UNNAMED_OUTCOME else f"{task.label} = {task.good}"
-    groups = "groups" if task.group == UNNAMED_GROUP else f"groups in {task.group}"
     rows = task.source if task.frame is None else task.frame.source
     priced = " and ".join(
         f"{name.replace('_', ' ')} {price}" for name, price in task.prices.items()
@@ -266,8 +262,8 @@ def read_as(task: TableProblem) -> dict[str, object]:
     return {
         "table": rows if rows == task.source else f"{rows}, described by {task.source}",
         "people": len(sample),
-        "good outcome": f"{outcome} ({good:.1%} of them)",
-        groups: sizes,
+        "good outcome": f"{task.label} = {task.good} ({good:.1%} of them)",
+        f"groups in {task.group}": sizes,
         "columns to decide by": task.table.names,
         "rows left out": task.dropped or None,
         "notes": "; ".join(note_text(note) for note in notes_of(task)),

@@ -90,9 +90,8 @@ def command(
 ) -> None:
     """Find the cheapest mixture of rules whose rates differ by at most a limit.
 
-    DATA is a known table (evenhand data list), a description (.toml), or a file (CSV, Excel,
-    Parquet, JSON lines): one row per person, with the outcome, the group and what a decision may
-    look at.
+    DATA is a known table, a description (.toml), or a file (CSV, Excel, Parquet, JSON lines): one
+    row per person, with the outcome, the group and what a decision may look at.
 
     \b
     Example: loans, where group and outcome are known for all people

@@ -91,10 +91,10 @@ def command(
 ) -> None:
     """Simulate learners on your data: what does the limit cost, and which of them keep it?
 
-    TABLE is a known table (evenhand data list), a description (.toml), or a file of rows (CSV,
-    Excel, Parquet, JSON lines) together with --label and --group. Every table is taken for the
-    population, its rows are drawn with replacement, so all gaps and costs are exact. A study that
-    was stopped goes on where it was when the same command is run again.
+    TABLE is a known table, a description (.toml), or a file of rows (CSV, Excel, Parquet, JSON
+    lines) together with --label and --group. Every table is taken for the population, its rows are
+    drawn with replacement, so all gaps and costs are exact. A study that was stopped goes on where
+    it was when the same command is run again.
 
     \b
     Example
@@ -157,10 +157,10 @@ def command(
 def make_source(name: str, columns: ColumnOptions) -> "Source":
     """A table of the study; an error in its name or columns is raised before anything runs."""
     from evenhand.simulation.study import source_of
-    from evenhand.tables import describe
+    from evenhand.tables import TABLES, describe
 
     described = describe(name, **columns.given())
-    if described is not None:  # workers may run in another folder
+    if name not in TABLES:  # workers may run in another folder
         described = replace(described, path=described.path.absolute())
     return source_of(name, described)
 
@@ -242,12 +242,12 @@ def report(finished: "Study") -> str:
     from evenhand.cli.data import about
     from evenhand.fairness.rates import rates_in_words
     from evenhand.report import StudyReport, study_page
-    from evenhand.tables import TABLES
+    from evenhand.tables import describe
 
     facts = {}
     for source in finished.plan.sources:
-        published = None if source.description else TABLES[source.name]
-        facts[source.name] = about(source.table(), published, source.description).paragraphs
+        described = source.description or describe(source.name)
+        facts[source.name] = about(source.table(), described).paragraphs
     rate = rates_in_words(finished.plan.rates)
     return study_page(
         StudyReport(finished, facts, rate, command_line(), __version__, "results.parquet")

@@ -59,7 +59,7 @@ class Source:
     Parameters
     ----------
     name : str
-        A published table's name, the path of a description, or the name of a described table.
+        The name of a table, the path of a description, or the name of a described table.
     description : Description, optional
         The description of a table of one's own.
     digest : str
@@ -87,7 +87,7 @@ def source_of(name: str, description: Description | None = None) -> Source:
     Parameters
     ----------
     name : str
-        A published table's name, or the path of a description.
+        The name of a table, or the path of a description.
     description : Description, optional
         The description of a table of one's own.
 

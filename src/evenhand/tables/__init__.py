@@ -5,11 +5,11 @@ A command, a study or your own code does two things:
     frame = read_table("loans.csv", label="repaid", good="yes", group="sex")   # typed and checked
     table = frame.encoded()                                                    # numbers
 
-`read_table` takes the name of a published table, a description (.toml), a file of rows (CSV,
-Excel, Parquet, JSON lines), a `Description`, or a frame of pandas, polars or pyarrow.
-`Replay(table.sample, name=table.name)` is the table as a population. `read_frame` reads rows whose
-columns mean something else, such as a log of decisions; `read_rows` does so for a published table
-or a description, too: the commands that name columns use it.
+`read_table` takes the name of a table, a description (.toml), a file of rows (CSV, Excel, Parquet,
+JSON lines), a `Description`, or a frame of pandas, polars or pyarrow. `Replay(table.sample,
+name=table.name)` is the table as a population. `read_frame` reads rows whose columns mean something
+else, such as a log of decisions; `read_rows` does so for a name or a description, too: the commands
+that name columns use it.
 """
 
 from evenhand.tables.column import (
@@ -34,8 +34,8 @@ from evenhand.tables.described import (
     chosen_groups,
     describe,
     group_texts,
-    is_published,
     matching_values,
+    own_description,
     read_description,
     read_rows,
     read_table,
@@ -52,14 +52,7 @@ from evenhand.tables.frame import (
     RecipeColumn,
     Table,
 )
-from evenhand.tables.published import (
-    TABLES,
-    DataUnavailable,
-    PublishedTable,
-    WheelFile,
-    cache_folder,
-    people,
-)
+from evenhand.tables.named import TABLES, DataUnavailable
 from evenhand.tables.reading import FileReading, import_pyarrow, read_frame
 from evenhand.tables.recipe import (
     PreparedTable,
@@ -90,26 +83,22 @@ __all__ = [
     "Note",
     "NumberFormat",
     "PreparedTable",
-    "PublishedTable",
     "Recipe",
     "RecipeColumn",
     "Table",
     "TableColumn",
     "TwoValues",
-    "WheelFile",
-    "cache_folder",
     "chosen_groups",
     "data_warnings",
     "describe",
     "find_notation",
     "group_texts",
     "import_pyarrow",
-    "is_published",
     "listed",
     "many_left_out",
     "matching_values",
     "number",
-    "people",
+    "own_description",
     "prepare",
     "read_description",
     "read_frame",

@@ -55,8 +55,8 @@ from evenhand.tables.frame import (
     with_every_label,
     without_label,
 )
-from evenhand.tables.published import TABLES
-from evenhand.tables.reading import read_frame
+from evenhand.tables.named import TABLES
+from evenhand.tables.reading import FileReading, read_frame
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 FEWEST = 10
@@ -289,19 +289,20 @@ def _value(source: str, key: str, value: object) -> Any:
     return str(value)
 
 
-def is_published(source: str | Path) -> bool:
-    """Say whether a source of rows is the name of a published table, and not a file.
+def own_description(source: str | Path, group: str | None = None) -> Description | None:
+    """Say what a table itself says about its columns.
 
     Parameters
     ----------
     source : str or Path
-        A name, or the path of a file.
+        The name of a table, a description (.toml), or a file of rows.
+    group : str, optional
+        The column of another grouping, for a table by name.
 
     Returns
     -------
-    bool
-        True for the name of a table that evenhand has itself, and for that of another package's
-        table where no file has the same name.
+    Description or None
+        None for a file of rows, which says nothing.
 
     Raises
     ------
@@ -310,9 +311,9 @@ def is_published(source: str | Path) -> bool:
 
     Examples
     --------
-    >>> is_published("lending")
-    True
-    >>> is_published("adlut")
+    >>> own_description("lending").label
+    'repaid'
+    >>> own_description("adlut")
     Traceback (most recent call last):
         ...
     evenhand.errors.InvalidInput: there is neither a table nor a file 'adlut'. Hint: the tables are
@@ -320,33 +321,32 @@ def is_published(source: str | Path) -> bool:
     you mean 'adult'?
     """
     name = str(source)
-    if name in TABLES.own:
-        return True
-    if Path(source).is_file():
-        return False
+    path = Path(source)
     if name in TABLES:
-        return True
-    raise InvalidInput(
-        f"there is neither a table nor a file {name!r}.",
-        hint=f"the tables are {', '.join(TABLES)}; a file is CSV, Excel, Parquet or JSON lines, or "
-        f"a description (.toml).{did_you_mean(name, TABLES)}",
-    )
+        return Description(path, **_checked(name, TABLES[name].grouped_by(group)))
+    if not path.is_file():
+        raise InvalidInput(
+            f"there is neither a table nor a file {name!r}.",
+            hint=f"the tables are {', '.join(TABLES)}; a file is CSV, Excel, Parquet or JSON "
+            f"lines, or a description (.toml).{did_you_mean(name, TABLES)}",
+        )
+    return read_description(path) if path.suffix.lower() == ".toml" else None
 
 
-def describe(source: str | Path, **meaning: Any) -> Description | None:
+def describe(source: str | Path, **meaning: Any) -> Description:
     """Say what the columns of a table mean, without reading its rows.
 
     Parameters
     ----------
     source : str or Path
-        The name of a published table, a description (.toml), or a file of rows.
+        The name of a table, a description (.toml), or a file of rows.
     **meaning
-        For a file of rows: the fields of `Description`. The others know it themselves.
+        The fields of `Description`; they come before what the table says itself.
 
     Returns
     -------
-    Description or None
-        None for a published table, which needs no description.
+    Description
+        What its columns mean.
 
     Raises
     ------
@@ -355,17 +355,21 @@ def describe(source: str | Path, **meaning: Any) -> Description | None:
 
     Examples
     --------
-    >>> describe("lending") is None
-    True
+    >>> describe("adult", group="race").group
+    'race'
     """
-    name = str(source)
-    path = Path(source)
-    if is_published(source):
-        return None
-    if path.suffix.lower() == ".toml":
-        return read_description(path)
-    _require_meaning(f"{name}, a file of rows,", meaning)
-    return Description(path, **_checked(name, meaning))
+    given = _given(str(source), meaning)
+    own = own_description(source, given.get("group"))
+    if own is not None:
+        return replace(own, **given)
+    _require_meaning(f"{source}, a file of rows,", given)
+    return Description(Path(source), **given)
+
+
+def _given(source: str, meaning: Mapping[str, Any]) -> Json:
+    """The fields of a description that are given: what has its default is left to the table."""
+    checked = _checked(source, meaning)
+    return {key: v for key, v in checked.items() if v != getattr(Description, key, None)}
 
 
 def _require_meaning(what: str, meaning: Json) -> None:
@@ -386,13 +390,12 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
     Parameters
     ----------
     source : str, Path, Description or data frame
-        The name of a published table, a description (.toml), a file of rows, a
-        `Description`, or a frame of pandas, polars or pyarrow.
+        The name of a table, a description (.toml), a file of rows, a `Description`, or a frame of
+        pandas, polars or pyarrow.
     fewest_by_default : int
         What `fewest` is where neither `meaning` nor a description says it.
     **meaning
-        The fields of `Description`; they come before those of a description. A published table
-        takes `group`, the name of another grouping that it offers, and `features`.
+        The fields of `Description`; they come before what the table says itself.
 
     Returns
     -------
@@ -419,23 +422,17 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
     >>> len(table), table.names[:2], [one.group for one in table.figures]
     (1200, ('income', 'credit_score'), ['a', 'b'])
     """
-    meaning = _checked("read_table", meaning)
-    given = {key: v for key, v in meaning.items() if v != getattr(Description, key, None)}
     if isinstance(source, str | Path):
-        described = describe(source, **meaning)
-        if described is None:
-            return _published(str(source), given)
-        source = replace(described, **given)
+        source = describe(source, **meaning)
+    elif isinstance(source, Description):
+        source = replace(source, **_given("read_table", meaning))
     if isinstance(source, Description):
-        if not source.path.is_file():
-            raise InvalidInput(
-                f"there is no file {source.path}.", hint="path is relative to the description."
-            )
-        frame = read_frame(source.path, **source.reading)
+        frame = _rows(source.path, source.reading)
     else:
         _require_meaning("the frame", meaning)
+        given = _given("read_table", meaning)
         frame = read_frame(source, **{key: given[key] for key in READING if key in given})
-        source = Description(Path("frame"), **meaning)
+        source = Description(Path("frame"), **given)
     fewest = fewest_by_default if source.fewest is None else source.fewest
     check = _Check(frame, replace(source, fewest=fewest), list(frame.notes))
     features = check.features()  # without its columns nothing else can be said about a table
@@ -467,25 +464,20 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
     return people
 
 
-def read_rows(source: str | Path, by: Iterable[str] = (), **reading: Any) -> Frame:
+def read_rows(source: str | Path, **reading: Any) -> Frame:
     """Read the rows of a table with all their columns: the way in where a command names columns.
 
     Parameters
     ----------
     source : str or Path
-        The name of a published table, a file of rows, or a description of one (.toml).
-    by : iterable of str
-        Groupings that will be asked for. Of a published table each has the words that
-        `read_table` gives it with that `group`.
+        The name of a table, a file of rows, or a description of one (.toml).
     **reading
-        For a file: how it is written, see `read_frame`.
+        How the file is written, see `read_frame`.
 
     Returns
     -------
     Frame
-        The columns by name. A published table has two more, "the outcome" (its good value is that
-        of `PublishedTable.good`) and "the group", so that nobody must know how its file spells
-        them.
+        The columns by name.
 
     Raises
     ------
@@ -495,56 +487,22 @@ def read_rows(source: str | Path, by: Iterable[str] = (), **reading: Any) -> Fra
     Examples
     --------
     >>> rows = read_rows("lending")
-    >>> len(rows), sorted(set(rows["the outcome"].texts))
-    (1200, ['otherwise', 'the loan is repaid'])
+    >>> len(rows), sorted(set(rows["repaid"].texts))
+    (1200, ['no', 'yes'])
     """
-    if not is_published(source):
-        if Path(source).suffix.lower() != ".toml":
-            return read_frame(source, **reading)
-        described = read_description(Path(source))
-        return read_frame(described.path, **{**described.reading, **reading})
-    name = str(source)
-    for key in reading:
-        raise _says_itself(name, key)
-    table = TABLES[name]
-    asked = list(dict.fromkeys(by))
-    others = [one for one in asked if one in table.other_groups]
-    # With one grouping the rows are those that have it, as `read_table` keeps them; with several
-    # they are those of the table's own, and who is in no group of another lacks a value there.
-    alone = asked == others and len(others) == 1
-    people = table.read(others[0] if alone else None)
-    columns = {
-        **people.frame.columns,
-        people.label_name: TableColumn(np.where(people.label == 1, table.good, "otherwise")),
-        people.group_name: TableColumn(people.group),
-    }
-    for other in others:
-        found = people if alone else table.read(other)
-        texts = dict(zip(found.frame.lines, found.group.tolist(), strict=True))
-        columns[other] = TableColumn(tuple(str(texts.get(one, "")) for one in people.frame.lines))
-    return replace(people.frame, source=name, columns=columns, notes=people.notes)
+    own = own_description(source)
+    if own is None:
+        return read_frame(source, **reading)
+    return _rows(own.path, {**own.reading, **reading})
 
 
-def _says_itself(name: str, key: str) -> InvalidInput:
-    return InvalidInput(
-        f"{key} cannot be given for {name}, which says itself what its columns mean.",
-        hint="leave it out, or name the columns of a file of rows.",
-        argument=key,
-    )
-
-
-def _published(name: str, given: Json) -> LabelledFrame:
-    """A published table by name, with another grouping or with some of its features."""
-    for key in given:
-        if key not in ("group", "features", "needed", "fewest"):
-            raise _says_itself(name, key)
-    table = TABLES[name].read(given.get("group"))
-    table.frame.require([*given.get("features", ()), *given.get("needed", ())])
-    return replace(
-        table,
-        features=given.get("features", table.features),
-        group_name=given.get("group", table.group_name),
-    )
+def _rows(path: Path, reading: Json) -> Frame:
+    """The rows of a description: those of a table by name, or of a file."""
+    if str(path) in TABLES:
+        return TABLES[str(path)].frame(FileReading(**reading))
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}.", hint="path is relative to the description.")
+    return read_frame(path, **reading)
 
 
 @dataclass

@@ -718,11 +718,6 @@ class Table:
         return self.rows(np.sort(chosen))
 
 
-UNNAMED_OUTCOME = "the outcome"
-UNNAMED_GROUP = "the group"
-"""For a table that has no column of its own for them."""
-
-
 @dataclass(frozen=True, eq=False)
 class LabelledFrame:
     """Typed columns of people whose group and outcome are known, before they are encoded.
@@ -743,9 +738,6 @@ class LabelledFrame:
         The column of the outcome, its good value, and the column of the group, for messages.
     encode : bool
         Whether text columns may become 0/1 columns.
-    published : bool
-        Whether it is a published table. There a text column of two values becomes two 0/1 columns,
-        as all people have it, and no note is made of it.
     dropped : int
         Rows of the source that were left out.
     notes : tuple of Note
@@ -776,11 +768,10 @@ class LabelledFrame:
     features: tuple[str, ...]
     label: IntArray
     group: GroupArray
-    label_name: str = UNNAMED_OUTCOME
+    label_name: str = "label"
     good: str = "good"
-    group_name: str = UNNAMED_GROUP
+    group_name: str = "group"
     encode: bool = False
-    published: bool = False
     dropped: int = 0
     notes: tuple[Note, ...] = ()
     missing: tuple[str, ...] | None = None
@@ -811,29 +802,6 @@ class LabelledFrame:
         """
         added = {name: TableColumn(cells) for name, cells in columns.items()}
         return replace(self, frame=replace(self.frame, columns={**self.frame.columns, **added}))
-
-    def logarithmic(self, names: Iterable[str]) -> "LabelledFrame":
-        """Take log(1 + x) of features with long tails, which then suit linear rules.
-
-        Parameters
-        ----------
-        names : iterable of str
-            The columns of numbers to change.
-
-        Returns
-        -------
-        LabelledFrame
-            The same people; the columns are called "log(1 + name)", and a note says so.
-        """
-        chosen = {name: f"log(1 + {name})" for name in names}
-        if not chosen:
-            return self
-        columns = {new: np.log1p(self.frame.finite(name)) for name, new in chosen.items()}
-        return replace(
-            self.with_columns(columns),
-            features=tuple(chosen.get(name, name) for name in self.features),
-            notes=(*self.notes, Note("changed", f"{', '.join(chosen)} enter as log(1 + x)")),
-        )
 
     def encoded(self) -> Table:
         """Turn the features into numbers: the last step of reading a table.
@@ -878,10 +846,9 @@ class LabelledFrame:
                     where = counted(lacking, "row", "rows")
                     text = f"{name!r} is missing in {where}, which is a value of its own"
                     notes.append(Note("filled", text, name))
-                if not self.published:
-                    became = "a column" if len(values) == 1 else f"{len(values)} columns"
-                    text = f"the text column {name!r} became {became} of 0 and 1"
-                    notes.append(Note("encoded", text, name))
+                became = "a column" if len(values) == 1 else f"{len(values)} columns"
+                text = f"the text column {name!r} became {became} of 0 and 1"
+                notes.append(Note("encoded", text, name))
             recipe.append(made)
         return Table(
             self.name,
@@ -1017,7 +984,7 @@ class LabelledFrame:
                 column=name,
                 remedies=("leave_out",),
             )
-        if len(distinct) == 2 and not self.published:
+        if len(distinct) == 2:
             return (distinct[1],), distinct[0]
         return tuple(distinct), None
 

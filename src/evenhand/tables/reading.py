@@ -227,7 +227,7 @@ def read_frame(
     shown = next((kind for magic, kind in MAGIC.items() if raw.startswith(magic)), None)
     kind = format or shown or SUFFIXES.get(Path(name).suffix, "csv")
     readers = {
-        "csv": _from_csv,
+        "csv": from_csv,
         "jsonl": _from_json,
         "parquet": _from_parquet,
         "excel": _from_excel,
@@ -373,7 +373,8 @@ def _arrow_cells(column: Any, compute: Any) -> Cells:
     return np.frombuffer(padded.buffers()[2], dtype=f"S{widest}", count=len(padded))
 
 
-def _from_csv(raw: bytes, source: str, how: FileReading) -> Frame:
+def from_csv(raw: bytes, source: str, how: FileReading) -> Frame:
+    """The columns of a CSV file; `source` is what messages call it."""
     plain = _from_long_csv(raw, source, how)
     if plain is not None:
         return plain
