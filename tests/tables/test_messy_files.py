@@ -229,6 +229,11 @@ REFUSED = {  # contents, name, a part of the message
     ),
     "broken gzip": (gzip.compress(text().encode())[:60], "t.csv.gz", "cannot be unpacked"),
     "a packed folder": (b"PK\x03\x04nonsense", "t.csv", "cannot be read as an Excel file"),
+    "OpenDocument": (
+        b"PK\x03\x04" + bytes(26) + b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet",
+        "t.ods",
+        r"save it as \.xlsx or \.csv",
+    ),
     "no Parquet": (b"PAR1nonsense", "t.parquet", "cannot be read as Parquet"),
     "no JSON": ('{"income": 1\n', "t.jsonl", "is no JSON"),
     "nested JSON": ('{"income": [1]}\n', "t.jsonl", "is a list"),
@@ -265,6 +270,11 @@ FEATURES = {  # only where features are read
         r"amounts are in \$ and €",
         None,
     ),
+    "months in words": (
+        text(visits=lambda i, old: f"Mar {i % 28 + 1}, 2021"),
+        "write 2021-03-04",
+        None,
+    ),
     "percent and none": (text(visits=lambda i, old: old + "%" * (i % 2)), "percent sign", None),
     "a text": (text(visits=lambda i, old: ("red", "blue")[i % 2]), "numeric|number", None),
     "a date in a text": (
@@ -277,7 +287,6 @@ READ = {  # read, each to its own figures
     "dates": text(visits=lambda i, old: f"2021-{i % 12 + 1:02}-03"),
     "dates and times": text(visits=lambda i, old: f"2021-{i % 12 + 1:02}-03 12:30:00"),
     "dates with points": text(visits=lambda i, old: f"{i % 28 + 1}.{i % 12 + 1}.2021"),
-    "dates in words": text(visits=lambda i, old: f"Mar {i % 28 + 1}, 2021"),
     "percent": text(visits=lambda i, old: f"{i}%"),
     "decimal comma": text(";", visits=lambda i, old: f"{i},5"),
     "True and False": text(visits=lambda i, old: i % 2 == 0),

@@ -670,7 +670,7 @@ class LogReading:
             read = np.array(column.cells, dtype=np.float64)
         if column.ambiguity is not None:
             raise InvalidInput(
-                f"{self.source}: the numbers of {name} are ambiguous: {column.ambiguity.text}.",
+                f"{self.source}: {name} cannot be read as numbers: {column.ambiguity.text}.",
                 argument=column.ambiguity.argument,
             )
         if read is None:

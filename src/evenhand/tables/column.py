@@ -8,7 +8,7 @@ cell.
     '$51,000'  '1.234,50'  '(300)'     numbers
     '45%'                              numbers, 0.45
     'Yes' 'n ' 'TRUE'                  1 and 0
-    '2021-03-04'  '4 Mar 2021'         days since 1970-01-01
+    '2021-03-04'  '4.3.2021'           days since 1970-01-01
 """
 
 import re
@@ -47,7 +47,6 @@ MINUS = "\u2212"
 GAPS = " '\u2019\u00a0\u2009\u202f"
 """The minus sign of print, and what may stand between thousands besides points and commas."""
 EPOCH = datetime(1970, 1, 1)
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 _AMOUNT = re.compile(
     rf"(?P<sign>[-+{MINUS}(])?\s*(?P<before>[$€£¥₹]|{CODES})?\s*(?P<inner>[-+{MINUS}])?"
@@ -59,8 +58,10 @@ _TIME = r"(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?\s*([AaPp][Mm])?)?"
 _ORDERED = re.compile(rf"(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_TIME}")
 _SLASHED = re.compile(rf"(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_TIME}")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
-_NAMED = re.compile(rf"(\d{{1,2}})[. -]+([A-Za-z]{{3,9}})\.?,?[ -]+(\d{{4}}){_TIME}")
-_NAMED_US = re.compile(rf"([A-Za-z]{{3,9}})\.?\s+(\d{{1,2}}),?\s+(\d{{4}}){_TIME}")
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_NAMED = re.compile(
+    rf"(?:\d{{1,2}}[. -]+{_MONTH}|{_MONTH}\s+\d{{1,2}}),?[ -]+\d{{4}}{_TIME}", re.IGNORECASE
+)
 
 
 def number(text: str) -> float | None:
@@ -306,10 +307,6 @@ def _days(text: str, order: str) -> float | None:
             day, month = (first, second) if order == "day-first" else (second, first)
             if len(year) == 2:  # as POSIX has it
                 year = f"{'19' if int(year) > 68 else '20'}{year}"
-        elif (match := _NAMED.fullmatch(text) or _NAMED_US.fullmatch(text)) is not None:
-            one, two, year, *clock = match.groups()
-            day, name = (one, two) if one[0].isdigit() else (two, one)
-            month = str(MONTHS.index(name[:3].lower()) + 1)
         else:
             return None
         hour = int(clock[0] or 0)
@@ -479,10 +476,16 @@ def _number_notation(
 def _date_notation(values: list[str], dates: str | None) -> "Notation | Ambiguity | None":
     if all(_days(value, "year-first") is not None for value in values):
         return Notation("date")
+    named = [value for value in values if _NAMED.fullmatch(value.strip())]
+    others = [value for value in values if value not in named]
     fits = {
-        order: all(_days(value, order) is not None for value in values)
+        order: all(_days(value, order) is not None for value in others)
         for order in ("day-first", "month-first")
     }
+    if named and any(fits.values()):
+        return Ambiguity(
+            f"{named[0]!r} is a date with the month in words, which is not read; write 2021-03-04"
+        )
     if not any(fits.values()):
         return None
     if dates is not None:

@@ -402,7 +402,7 @@ class Frame:
             return read
         if column.ambiguity is not None:
             raise InvalidInput(
-                f"{self.source}: the numbers of {name!r} are ambiguous: {column.ambiguity.text}.",
+                f"{self.source}: {name!r} cannot be read as numbers: {column.ambiguity.text}.",
                 hint='if they are to be texts, dates="text" leaves dates alone; leave_out leaves '
                 "a column out.",
                 column=name,

@@ -2,8 +2,8 @@
 
 CSV and JSON lines are read with the standard library, packed by gzip, bzip2 or xz or not; long CSV
 files with pyarrow, where it is installed, to the same cells. Parquet needs pyarrow, data frames
-need narwhals, and Excel and OpenDocument sheets need python-calamine (all in the extra `tables`);
-each is imported where it is used.
+need narwhals, and Excel sheets need python-calamine (all in the extra `tables`); each is imported
+where it is used.
 """
 
 import bz2
@@ -34,7 +34,7 @@ Format = Literal["csv", "parquet", "jsonl", "excel"]
 SUFFIXES: dict[str, Format] = {
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
-    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "excel"),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls"), "excel"),
 }
 """What a file is by the end of its name; everything else is CSV."""
 MAGIC: dict[bytes, Format] = {
@@ -42,6 +42,8 @@ MAGIC: dict[bytes, Format] = {
     b"PK\x03\x04": "excel",
     b"\xd0\xcf\x11\xe0": "excel",
 }
+OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument"
+"""What such a file begins with, after the head of its first entry."""
 PACKED: dict[bytes, Callable[[bytes], bytes]] = {
     b"\x1f\x8b": gzip.decompress,
     b"BZh": bz2.decompress,
@@ -176,8 +178,8 @@ def read_frame(
     ----------
     source : path or data frame
         A CSV file, a Parquet file (.parquet, .pq), JSON lines (.jsonl, .ndjson, .json), a sheet of
-        Excel or OpenDocument (.xlsx, .xls, .ods), each packed (.gz, .bz2, .xz) or not; or a frame
-        of pandas, polars or pyarrow.
+        Excel (.xlsx, .xls), each packed (.gz, .bz2, .xz) or not; or a frame of pandas, polars or
+        pyarrow.
     delimiter : str, optional
         What separates the cells of a CSV; by default what the first lines show.
     missing : iterable of str, optional
@@ -224,6 +226,10 @@ def read_frame(
                 name = name.rpartition(".")[0]
             except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                 raise InvalidInput(f"{path} cannot be unpacked: {error}.") from error
+    if OPEN_DOCUMENT in raw[:100] or name.endswith(".ods"):
+        raise InvalidInput(
+            f"{path} is an OpenDocument file, which is not read.", hint="save it as .xlsx or .csv."
+        )
     shown = next((kind for magic, kind in MAGIC.items() if raw.startswith(magic)), None)
     kind = format or shown or SUFFIXES.get(Path(name).suffix, "csv")
     readers = {
