@@ -318,8 +318,8 @@ class Measurement(Shown, Brief):
             )
         if self._accepted_alone:
             raise InvalidInput(
-                f"all {self.people:,} people here were accepted: every gap is 0, whoever was "
-                "rejected before, and a verdict would say nothing.",
+                f"all {self.people:,} people here were accepted: every gap is 0, and a "
+                "verdict would say nothing about those who were rejected.",
                 hint="bring the rejected people, too; their outcomes may be missing.",
                 argument="accepted",
             )
