@@ -148,7 +148,7 @@ def named() -> Iterator[str]:
             options = ", ".join(f"`{one}`" for one in entry.options)
             yield f"| `{name}` | {cell(entry.text)} | {options} |"
         yield ""
-    yield "Options of a learner follow its name: `two-phase:estimator=two-sided,bound=kl`."
+    yield "Options of a learner follow its name: `two-phase:estimator=two-sided,bound=dkw`."
     yield ""
 
 

@@ -20,9 +20,6 @@ def learners():
         "uniform": Uniform(seed=5),
         "two-phase": TwoPhaseLearner(*SETTINGS, 3000, exploration_rounds=400, seed=5),
         "certified": CertifiedLearner(*SETTINGS, audit_rate=0.3, seed=5),
-        "certified, audits alone": CertifiedLearner(
-            *SETTINGS, bound="hoeffding", audit_rate=0.5, seed=5
-        ),
     }
 
 

@@ -500,7 +500,6 @@ class TestCounting:
             chance = float(rounds["acceptance"][i])
             if rounds["erased"][i]:
                 lost[chance, accept] += 1
-                lost["audited"] += audit
                 continue
             silent = rounds["overruled"][i] or rounds["label_late"][i]
             label = 0 if silent else int(rounds["label"][i])
@@ -516,7 +515,7 @@ class TestCounting:
         for kind in ("rejected", "positive", "negative", "unresolved"):
             column = dict(zip(contexts, getattr(found, kind), strict=True))
             assert all(column[c] == seen[kind, c] for c in contexts), kind
-        for kind in ("positive", "negative", "unresolved"):
+        for kind in ("positive", "negative"):
             column = getattr(found, f"audited_{kind}")
             assert column.tolist() == [seen[f"audited_{kind}", c] for c in contexts]
         for row, label in enumerate((1, -1, 0)):
@@ -525,7 +524,6 @@ class TestCounting:
             found.lost_acceptance, found.lost_accepted, found.lost_rejected, strict=True
         ):
             assert (accepted, rejected) == (lost[chance, True], lost[chance, False])
-        assert found.lost_audited == lost["audited"]
         assert found.rounds.sum() + found.lost == 400
 
     @pytest.mark.parametrize("seed", range(5))
@@ -560,7 +558,7 @@ class TestCounting:
         columns = [
             *("acceptance", "rejected", "positive", "negative", "unresolved", "group"),
             *("settled", "settled_audited"),
-            *("audited_positive", "audited_negative", "audited_unresolved"),
+            *("audited_positive", "audited_negative"),
         ]
         for rows in (np.arange(1, len(whole.features)), np.flatnonzero(whole.positive == 0)):
             kept = {name: getattr(whole, name)[..., rows] for name in columns}
@@ -577,14 +575,6 @@ class TestCounting:
         assert list(rounds.spans(20, 27)) == [(1, 20, 25), (2, 25, 27)]
         assert rounds.count(10, 20).positive.sum() == 5
         assert rounds.people_by_group(20) == Counter(PEOPLE.group[:5]) + Counter(PEOPLE.group[:5])
-
-    def test_audits_by_arrival_include_the_erased(self):
-        rounds = table(400, policy=EVERYBODY)
-        audited = np.flatnonzero(rounds["audit"])
-        rounds.erase(audited[:3])
-        expected = [i for i in audited if i in audited[:3] or PEOPLE.group[i] == "a"]
-        assert rounds.audited_rounds(0, 400, ("a",)).tolist() == expected
-        assert rounds.audited_rounds(0, 400, ("a", "b")).tolist() == audited.tolist()
 
     def test_people_are_those_who_were_not_erased(self):
         rounds = table(20)

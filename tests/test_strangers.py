@@ -1,5 +1,5 @@
 """What a stranger writes from `contracts.py` alone runs through `simulate`, `compare`, `study`, the
-commands and the service: a rate, a class, an environment, a learner, a bound.
+commands and the service: a rate, a class, an environment, a learner.
 
 None of these classes uses anything of evenhand but the contracts, the nouns (`words`) and the
 errors.
@@ -27,7 +27,6 @@ from evenhand.simulation.study import StudyPlan, source_of, study
 from evenhand.tables import Description
 from evenhand.testing import (
     RequirementBroken,
-    check_bound,
     check_environment,
     check_hypothesis_class,
     check_learner,
@@ -221,73 +220,7 @@ class Cautious:
                     )
 
 
-class Limits:
-    def __init__(self, lower, upper):
-        self.lower, self.upper = lower, upper
-
-
-class PlainHoeffding:
-    """Each rate of each hypothesis and group within its own radius; a union over all of them."""
-
-    name, params = "a stranger's Hoeffding", {"union": "all rates"}
-
-    def intervals(self, counts, *, delta, log_size, columns):
-        tests = np.log(2 * counts.rates * counts.groups / delta) + log_size
-
-        def limits(accepted, people, side):
-            radius = np.sqrt(tests / (2 * np.maximum(people, 1)))
-            end = np.clip(accepted / np.maximum(people, 1) + side * radius, 0, 1)
-            return np.where(people > 0, end, (1 + side) / 2)
-
-        high = limits(counts.most, counts.most_people, 1)
-        low = limits(counts.least, counts.least_people, -1)
-        lower, upper = [], []
-        for r, sign in enumerate(counts.signs):
-            for j in range(counts.groups):
-                for k in range(j + 1, counts.groups):
-                    one, two = (j, k) if sign > 0 else (k, j)
-                    lower.append(low[:, r, two] - high[:, r, one])
-                    upper.append(high[:, r, two] - low[:, r, one])
-        return Limits(np.stack(lower, axis=1), np.stack(upper, axis=1))
-
-
-class Hopeful(PlainHoeffding):
-    """Takes a third of the radius."""
-
-    def intervals(self, counts, **given):
-        wide = super().intervals(counts, **given)
-        middle, half = (wide.lower + wide.upper) / 2, (wide.upper - wide.lower) / 2
-        return Limits(middle - half / 3, middle + half / 3)
-
-
-def test_a_stranger_s_bound_certifies_through_simulate():
-    learner = CertifiedLearner(TenCuts(), RejectedGood(), 0.3, 0.05, bound=PlainHoeffding(), seed=1)
-    run = simulate(learner, TwoTowns(), 30_000, 0, 0.3)
-    certificate = run.learner.certificate
-    assert certificate.bound == "a stranger's Hoeffding on audit rounds"
-    assert run.learner.learned_weight > 0.1
-    assert run.gaps.max() <= 0.3
-    assert "a stranger's Hoeffding over 12 hypotheses" in run.learner.bookings[0].process
-    assert learner.params["bound"] == {"union": "all rates"}
-
-
-def test_a_bound_must_keep_its_requirements_and_have_a_name_of_its_own(tmp_path):
-    with pytest.raises(RequirementBroken):
-        check_bound(Hopeful())
-    named = PlainHoeffding()
-    named.name = "betting"
-    with pytest.raises(InvalidInput):
-        CertifiedLearner(TenCuts(), RejectedGood(), 0.3, 0.05, bound=named)
-    with pytest.raises(InvalidInput, match="'bootstrap'"):
-        CertifiedLearner(TenCuts(), RejectedGood(), 0.3, 0.05, bound="bootstrap")
-    with pytest.raises(NotSerialisable):
-        CertifiedLearner(TenCuts(), RejectedGood(), 0.3, 0.05, bound=PlainHoeffding(), seed=1).save(
-            tmp_path / "learner"
-        )
-
-
 def test_each_passes_its_requirements():
-    assert check_bound(PlainHoeffding())
     assert check_rate(RejectedGood())
     assert check_hypothesis_class(TenCuts())
     assert check_environment(TwoTowns())

@@ -36,7 +36,7 @@ from evenhand.algorithms.settings import require_horizon, require_prices
 from evenhand.algorithms.two_phase import FIRST_EPOCH, Epochs, TwoPhase, TwoPhaseState
 from evenhand.bandit import PracticalSchedule, Schedule
 from evenhand.bounds import SlackBound
-from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass
+from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError, StorageError
 from evenhand.estimation import EstimatedLoss, RoundLog
 from evenhand.faircsc import FairCSC
@@ -101,10 +101,9 @@ class CertifiedLearner(EpochLearner):
         Probability that the limit is ever exceeded over the learner's whole run.
     horizon : int, optional
         How many people will come; it is only used to weigh exploration.
-    bound : str or FixedCountBound, optional
-        "betting" (default for finite classes, thresholds and stumps), "nominate" (default for
-        fitted classes), the audit-only "hoeffding", "kl", "binomial", "dkw", or a bound of your own
-        (`evenhand.contracts.FixedCountBound`).
+    bound : {"betting", "nominate"}, optional
+        "betting" is the default for finite classes, thresholds and stumps, "nominate" for fitted
+        classes.
     prices : Prices, optional
         What errors cost.
     group_use : {"certify_only", "decide"}
@@ -170,7 +169,7 @@ class CertifiedLearner(EpochLearner):
         delta: float,
         *,
         horizon: int | None = None,
-        bound: BoundName | FixedCountBound | None = None,
+        bound: BoundName | None = None,
         prices: Prices | None = None,
         group_use: GroupUse = "certify_only",
         audit_rate: float | Literal["auto"] = "auto",

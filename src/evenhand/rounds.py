@@ -167,15 +167,13 @@ class Counts:
         One entry per row; the group is None where it is unknown.
     rejected, positive, negative, unresolved : array of float
         How many people of the row were rejected; were accepted and had this label; had none.
-    audited_positive, audited_negative, audited_unresolved : array of float
-        How many of the accepted the audit coin had accepted.
+    audited_positive, audited_negative : array of float
+        How many of them the audit coin had accepted.
     settled, settled_audited : array of float, shape (3, rows)
         The accepted and the audited by what was known at the end of each person's own window:
         good, bad, not come. They serve the drift tests alone.
     lost_acceptance, lost_accepted, lost_rejected : array of float
         Erased people, by the probability under which they were drawn.
-    lost_audited : float
-        How many of them the audit coin had accepted.
     overruled, late_groups : dict
         For the record, by group and draw.
     """
@@ -193,13 +191,11 @@ class Counts:
     unresolved: FloatArray
     audited_positive: FloatArray
     audited_negative: FloatArray
-    audited_unresolved: FloatArray
     settled: FloatArray
     settled_audited: FloatArray
     lost_acceptance: FloatArray = field(default_factory=lambda: np.zeros(0))
     lost_accepted: FloatArray = field(default_factory=lambda: np.zeros(0))
     lost_rejected: FloatArray = field(default_factory=lambda: np.zeros(0))
-    lost_audited: float = 0.0
     overruled: GroupCounts = field(default_factory=dict)
     late_groups: GroupCounts = field(default_factory=dict)
 
@@ -207,7 +203,7 @@ class Counts:
         columns = (
             *(self.features, self.group, self.acceptance),
             *(self.rejected, self.positive, self.negative, self.unresolved),
-            *(self.audited_positive, self.audited_negative, self.audited_unresolved),
+            *(self.audited_positive, self.audited_negative),
         )
         lengths = {len(column) for column in columns}
         by_category = (3, len(self.features))
@@ -250,7 +246,6 @@ class Counts:
             unresolved=nobody,
             audited_positive=good,
             audited_negative=bad,
-            audited_unresolved=nobody,
             settled=np.stack([log.positive, log.negative, nobody]),
             settled_audited=np.stack([good, bad, nobody]),
         )
@@ -1052,9 +1047,8 @@ class Rounds:
         def total(which: BoolArray) -> FloatArray:
             return _summed(contexts.index, which[here], size)
 
-        kinds = {"positive": label == 1, "negative": label == -1, "unresolved": label == 0}
-        counted: dict[str, Any] = {name: total(accept & mask) for name, mask in kinds.items()}
-        counted |= {f"audited_{name}": total(audit & mask) for name, mask in kinds.items()}
+        good = label == 1
+        bad = label == -1
         categories = [settled == 1, settled == -1, settled == 0]
         shown = np.flatnonzero(here)[contexts.first]
         return Counts(
@@ -1066,7 +1060,11 @@ class Rounds:
             group=group[shown],
             acceptance=acceptance[shown],
             rejected=total(~accept),
-            **counted,
+            positive=total(accept & good),
+            negative=total(accept & bad),
+            unresolved=total(accept & (label == 0)),
+            audited_positive=total(audit & good),
+            audited_negative=total(audit & bad),
             settled=np.stack([total(accept & mask) for mask in categories]),
             settled_audited=np.stack([total(audit & mask) for mask in categories]),
             **self.marked(first, stop),
@@ -1084,7 +1082,6 @@ class Rounds:
             "lost_acceptance": chances,
             "lost_accepted": _summed(which, accept, len(chances)),
             "lost_rejected": _summed(which, ~accept, len(chances)),
-            "lost_audited": float(self["audit"][gone].sum()),
             "overruled": self._by_group(rows, "overruled"),
             "late_groups": self._by_group(rows, "group_late"),
         }
@@ -1250,18 +1247,6 @@ class Rounds:
             return self.counted[place].log
         rows = self._rows_from(first, stop)
         return self._log_of(rows, self._resolved(rows))
-
-    def audited_rounds(self, first: int, stop: int, groups: tuple[Group, ...]) -> IntArray | None:
-        """The rounds between two rounds that the audit coin accepted, by arrival: of people of
-        these groups, and of erased people, whose group is forgotten. None if they were decided in
-        aggregate, which has no order.
-        """
-        if any(chunk.first == first for chunk in self.counted):
-            return None
-        rows = self._rows_from(first, stop)
-        codes = [self._code[group] for group in groups if group in self._code]
-        counts = np.isin(self["group"][rows], codes) | self["erased"][rows]
-        return np.asarray(self["round"][rows][self["audit"][rows] & counts])
 
     def people(
         self, first: int, stop: int, most: int | None = None
@@ -1614,8 +1599,7 @@ def _without_nan(column: FloatArray) -> tuple[BoolArray, FloatArray]:
 
 def _bill_of(counts: Counts) -> int:
     """Bad audits of rounds that were decided in aggregate."""
-    bad = counts.audited_negative.sum() + counts.audited_unresolved.sum() + counts.lost_audited
-    return int(bad)
+    return int(counts.audited_negative.sum())
 
 
 def _summed(place: IntArray, of: BoolArray | FloatArray, size: int) -> FloatArray:

@@ -51,12 +51,7 @@ from numpy.typing import NDArray
 from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.drift import DriftWatch, WatchedRule
 from evenhand.algorithms.certified.evidence import Evidence, PastPeople
-from evenhand.algorithms.certified.intervals import (
-    AuditProcess,
-    AuditTotals,
-    BettingProcess,
-    EpochRecord,
-)
+from evenhand.algorithms.certified.intervals import BettingProcess, EpochRecord
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.algorithms.certified.sample import ClosedRounds, CohortSample, KeptCounts
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee, PlannedEpoch
@@ -65,10 +60,6 @@ from evenhand.algorithms.exploration import ExplorationState, Slack
 from evenhand.algorithms.two_phase import TwoPhaseState
 from evenhand.bandit import PracticalSchedule, TheorySchedule
 from evenhand.bounds import (
-    AuditBinomial,
-    AuditDkw,
-    AuditHoeffding,
-    AuditKl,
     BettingBound,
     BettingState,
     ClopperPearson,
@@ -76,7 +67,6 @@ from evenhand.bounds import (
     EpochPlan,
     GroupJoin,
     JointHoeffding,
-    PresetLooks,
 )
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, ReadsRules
 from evenhand.errors import EvenhandError, NotSerialisable, ProtocolError, StorageError
@@ -135,7 +125,6 @@ RECORDS: dict[str, type] = {
         # settings
         *(FalsePositiveRate, FalseNegativeRate, SelectionRate),
         *(PracticalSchedule, TheorySchedule, JointHoeffding, Dkw, ClopperPearson),
-        *(AuditHoeffding, AuditKl, AuditBinomial, AuditDkw, PresetLooks),
         *(Prices, Quota, Schema, Column),
         # people
         *(LabelledSample, RoundLog, Counts, Epoch),
@@ -144,8 +133,7 @@ RECORDS: dict[str, type] = {
         # states of algorithms
         *(TwoPhaseState, ExplorationState, Slack),
         *(CertifiedState, Guarantee, Evidence, EpochRecord, PlannedEpoch),
-        *(BettingProcess, BettingBound, BettingState, EpochPlan, GroupJoin),
-        *(AuditProcess, AuditTotals, AcceptedShares),
+        *(BettingProcess, BettingBound, BettingState, EpochPlan, GroupJoin, AcceptedShares),
         *(ConstantOutcome, TabularOutcome, LogisticOutcome),
         *(DeltaLedger, Booking),
         *(DriftWatch, WatchedRule, DriftMonitor, ConstancyTest, Stream),
@@ -161,16 +149,6 @@ RANGES: dict[str, Mapping[str, tuple[float, float]]] = {
         "gap_lower": GAP,
         "gap_upper": GAP,
         "rounds": COUNT,
-    },
-    "AuditTotals": {
-        "lower": GAP,
-        "upper": GAP,
-        "accepted": COUNT,
-        "doubtful_accepted": COUNT,
-        "people": COUNT,
-        "doubtful": COUNT,
-        "audits": COUNT,
-        "look": COUNT,
     },
     "AcceptedShares": {
         "deltas": PROBABILITY,

@@ -22,7 +22,6 @@ LEARNERS = every_learner() | {
     "certified": certified(),
     "certified, group decides": certified(group_use="decide"),
     "certified, with a window": certified(maturity=4.0),
-    "certified, audits alone": certified(bound="kl"),
     "certified, nominated": certified(bound="nominate", horizon=3000),
     "certified, linear rules": certified(hypotheses=Linear(), horizon=3000),
     "explore, exploit": ExploreExploit(FPR, seed=1),
@@ -147,7 +146,6 @@ def test_forgetting_and_notes_change_nothing(name):
 SERVED = {
     "two-phase": two_phase,
     "certified": certified,
-    "certified, audits alone": lambda: certified(bound="kl"),
     "certified, nominated": lambda: certified(bound="nominate", horizon=3000),
 }
 

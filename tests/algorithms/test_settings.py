@@ -95,7 +95,7 @@ WRONG = [
     (certified, "maturity", [*NO_NUMBERS, 0, -1.0]),
     (certified, "drift_false_alarm", [*NO_NUMBERS, None, 0, 1, 2, -1e-3]),
     (certified, "fallback", ["wait", None, True, 0]),
-    (certified, "bound", ["bootstrap", 3, "dkw"]),
+    (certified, "bound", ["bootstrap", 3, "kl"]),
     (certified, "groups", GROUPS),
 ]
 
@@ -118,10 +118,9 @@ def test_the_value_is_shown_as_it_was_given(value):
     assert caught.value.requirement == "rounds are whole"
 
 
-@pytest.mark.parametrize("bound", ["betting", "kl"])
-def test_a_class_that_is_too_rich_for_a_union_names_the_bound(bound):
+def test_a_class_that_is_too_rich_for_a_union_names_the_bound():
     with pytest.raises(InvalidInput) as caught:
-        certified(hypotheses=Linear(), bound=bound)
+        certified(hypotheses=Linear(), bound="betting")
     assert caught.value.argument == "bound"
 
 

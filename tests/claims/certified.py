@@ -35,7 +35,7 @@ from evenhand.words import Prices
 DELTA = 0.05
 FPR = FalsePositiveRate()
 ROUNDING = 1e-9
-BOUNDS = ("betting", "nominate", "hoeffding", "kl", "binomial", "dkw")
+BOUNDS = ("betting", "nominate")
 
 
 @dataclass(frozen=True)

@@ -211,10 +211,10 @@ def population(name):
 class IgnoresTheRule(Prospect):
     """Every rule as if it accepted half of the people, whoever they are."""
 
-    def moments(self, acceptance, audit):
+    def moments(self, acceptance):
         fields = {name: getattr(self, name) for name in Prospect.__dataclass_fields__}
         blind = {**fields, "accepts": np.full_like(self.accepts, 0.5)}
-        return IgnoresTheRule.__base__(**blind).moments(acceptance, audit)
+        return IgnoresTheRule.__base__(**blind).moments(acceptance)
 
 
 def test_a_run_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monkeypatch):

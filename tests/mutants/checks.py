@@ -16,7 +16,6 @@ from tests.bounds import exact_wealth
 from tests.bounds.betting_checks import pair_log_wealth
 from tests.bounds.betting_worlds import added
 
-from evenhand.algorithms.certified.intervals import AuditProcess
 from evenhand.algorithms.certified.nominate import nominate
 from evenhand.bounds import BettingBound
 from evenhand.bounds.betting_wealth import counts_labels
@@ -281,30 +280,6 @@ def check_people_are_counted_once():
     assert borders[0][0] == 0
     assert borders[-1][1] == state.closed_to == state.evidence.people > 0
     assert all(stop == first for (_, stop), (first, _) in pairwise(borders))
-
-
-def check_looks_are_preset():
-    """An audit-only bound looks at exactly the first N_1 < N_2 < ... audited people, by arrival,
-    each look with its own share of delta.
-    """
-    looks = []
-    real = AuditProcess._looked
-
-    def spied(process, sums):
-        looked = real(process, sums)
-        looks.append((looked.look, looked.audits, process.looks, sums.people.sum()))
-        return looked
-
-    with patch.object(AuditProcess, "_looked", spied):
-        learner = learner_at_work(8000, bound="hoeffding", audit_rate=0.5)
-    rounds = learner.online.rounds
-    first_epoch = min(learner.state.gaps)  # nobody who was decided before is judged
-    judged = rounds["audit"] & (rounds["epoch"] >= first_epoch)
-    bad = rounds["label"][judged] == -1
-    assert len(looks) >= 4
-    for number, (look, audits, preset, negatives) in enumerate(looks, start=1):
-        assert (look, audits) == (number, preset.count(number))
-        assert negatives == bad[:audits].sum()
 
 
 def check_the_ledger_adds_up():

@@ -33,9 +33,9 @@ def rows_without_chance_dropped(patch):
     """Whoever the policy could not accept is left out."""
     real = BettingProcess.update
 
-    def without(process, cohort, record, rounds):
+    def without(process, cohort, record):
         group = np.where(cohort.acceptance > 0, cohort.group.astype(object), None)
-        return real(process, replace(cohort, group=group), record, rounds)
+        return real(process, replace(cohort, group=group), record)
 
     patch.setattr(BettingProcess, "update", without)
 
@@ -44,9 +44,9 @@ def cohorts_chosen_by_their_rows(patch):
     """Labels of a cohort count if everybody in it happened to have a chance."""
     real = BettingProcess.update
 
-    def lucky(process, cohort, record, rounds):
+    def lucky(process, cohort, record):
         everybody = np.full(len(record.labelled), bool((cohort.acceptance > 0).all()))
-        return real(process, cohort, replace(record, labelled=everybody), rounds)
+        return real(process, cohort, replace(record, labelled=everybody))
 
     patch.setattr(BettingProcess, "update", lucky)
 
@@ -117,7 +117,7 @@ def rebuilt_without_the_erased(online):
             )
             people = algorithm._closed_people(state, rounds)
             record = algorithm._record(state, rounds.mixture(epoch), people)
-            state = replace(state, process=state.process.update(left, record, rounds))
+            state = replace(state, process=state.process.update(left, record))
         state = replace(state, spans=(*state.spans, span))
     online.state = state
 

@@ -1,4 +1,4 @@
-"""Twelve ways to break the guarantee, each applied to the real code, and the check that must then
+"""Eleven ways to break the guarantee, each applied to the real code, and the check that must then
 fail (it passes on the code as it is).
 
 Three kinds of checks, all exact: the proof's steps at the bound (`bounds/betting_checks`),
@@ -18,7 +18,7 @@ from tests.mutants import checks
 
 from evenhand.algorithms.certified import intervals, nominate, step
 from evenhand.algorithms.certified.evidence import group_codes
-from evenhand.algorithms.certified.intervals import AuditProcess, BettingProcess, EpochRecord
+from evenhand.algorithms.certified.intervals import BettingProcess, EpochRecord
 from evenhand.algorithms.certified.step import Certified
 from evenhand.bounds import BettingBound, Cohort, EpochPlan, betting, betting_wealth
 from evenhand.errors import EvenhandError
@@ -114,7 +114,7 @@ def certified_on_fitting_rows(patch):
     join = BettingProcess.joined_by
 
     def remembering(state, cohort, rounds):
-        seen.append((cohort, rounds))
+        seen.append(cohort)
         return close(state, cohort, rounds)
 
     def judged_by_the_past(process, member, share):
@@ -122,9 +122,9 @@ def certified_on_fitting_rows(patch):
         bound = BettingBound(process.bound.groups, process.bound.rates, 1, share)
         judge = BettingProcess(bound, (member,), bound.start())
         everywhere = np.ones(len(bound.groups), bool)
-        for cohort, rounds in seen:
+        for cohort in seen:
             record = EpochRecord(bound.plan(judge.state), ConstantOutcome(), everywhere)
-            judge = judge.update(cohort, record, rounds)
+            judge = judge.update(cohort, record)
         last = vars(judge.state)
         spliced = {
             name: np.concatenate([array[:-1], last[name]])
@@ -254,29 +254,6 @@ def pair_mixes_its_bets(patch):
     patch.setattr(betting, "largest_gaps", mixed)
 
 
-def audits_pooled(patch):
-    """All audits up to now, whenever a cohort closes: the round is chosen by whatever ended the
-    epochs before.
-    """
-
-    def pooled(process, cohort, record, rounds):
-        sums = process._added(process.sums, *process._taken(cohort))
-        return replace(process, totals=process._looked(sums))
-
-    patch.setattr(AuditProcess, "update", pooled)
-
-
-def audits_by_lot(patch):
-    """A look that ends within a cohort takes a random part of its audits."""
-    patch.setattr(
-        AuditProcess,
-        "_parts",
-        lambda process, cohort, rounds: process._shuffled(
-            cohort, process.sums.audits, process.sums.look
-        ),
-    )
-
-
 MUTANTS = (
     Mutant("1 delta not split", delta_not_split, union_is_paid),
     Mutant(
@@ -330,8 +307,6 @@ MUTANTS = (
     Mutant(
         "11 a pair mixes its bets", pair_mixes_its_bets, betting_checks.check_a_pair_uses_one_bet
     ),
-    Mutant("12 audits pooled up to a chosen round", audits_pooled, checks.check_looks_are_preset),
-    Mutant("12 audits drawn by lot", audits_by_lot, checks.check_looks_are_preset),
 )
 
 
@@ -353,7 +328,7 @@ def test_the_mutant_is_caught(mutant, monkeypatch):
         mutant.check()
 
 
-def test_all_twelve_are_here():
+def test_all_eleven_are_here():
     assert {mutant.name.split()[0] for mutant in MUTANTS} == {
-        str(number) for number in range(1, 13)
+        str(number) for number in range(1, 12)
     }

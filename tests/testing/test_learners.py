@@ -40,9 +40,6 @@ LEARNERS = every_learner() | {
     "certified, nominated": CertifiedLearner(
         WORLD.hypotheses, FPR, 0.3, 0.1, bound="nominate", horizon=5000, seed=1
     ),
-    "certified, audits alone": CertifiedLearner(
-        WORLD.hypotheses, FPR, 0.3, 0.1, bound="kl", seed=1
-    ),
     "explore, exploit": ExploreExploit(FPR, seed=1),
     "semi-logistic": SemiLogistic(FPR, seed=1),
 }

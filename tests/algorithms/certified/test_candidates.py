@@ -35,7 +35,7 @@ def played(told, people=PEOPLE, block=50):
     return told
 
 
-@pytest.mark.parametrize("bound", ["betting", "nominate", "hoeffding", "kl", "binomial"])
+@pytest.mark.parametrize("bound", ["betting", "nominate"])
 def test_they_are_the_first_members_and_have_certificates(bound):
     told = played(learner([TODAY], bound=bound))
     assert told.state.process.members[0] == TODAY
@@ -122,8 +122,3 @@ def test_a_rule_that_reads_other_columns_is_refused_before_anybody_is_decided(ru
         told.decide(PEOPLE.features[:5], PEOPLE.group[:5])
     assert told.round == 0
     assert told.online.columns is None
-
-
-def test_dkw_covers_no_candidates():
-    with pytest.raises(InvalidInput, match="dkw"):
-        learner([TODAY], bound="dkw")

@@ -184,18 +184,16 @@ def certified_set(accepts, lower, upper, limit):
     return CertifiedSet((ACCEPT_ALL,) * len(rows), rows, lower, upper, limit, "certify_only")
 
 
-@pytest.mark.parametrize("audits_only", [False, True])
 @pytest.mark.parametrize(
     "rate", [FPR, FalseNegativeRate(), SelectionRate()], ids=lambda rate: rate.name
 )
-def test_the_variance_of_the_certificate_is_that_of_its_increments(rate, audits_only):
+def test_the_variance_of_the_certificate_is_that_of_its_increments(rate):
     """Every person, coin and label is enumerated; the regression is right, as supposed."""
     draw = np.random.default_rng(3)
     cells, group = np.repeat(np.arange(4), 2), np.tile([0, 1], 4)
     weight, bad = draw.dirichlet(np.ones(8)), draw.uniform(0.2, 0.8, size=8)
     accepts = np.array([[1, 0, 1, 0], [0, 1, 1, 0]], dtype=float)
     target, p = np.array([0.2, 0.1, 0.5, 0.2]), draw.uniform(0.3, 0.9, size=4)
-    coin = 0.25
     ends = np.array([[0.9, 0.8]])
     deployable = certified_set(accepts, -ends, ends, 0.05)
     question = Exploration(
@@ -213,7 +211,6 @@ def test_the_variance_of_the_certificate_is_that_of_its_increments(rate, audits_
         ahead=1.0,
         most_audits=1.0,
         more_audits=True,
-        audited=0.5 if audits_only else None,
     )
     ((part, fixed, spread),) = question._certificate_terms(target)
     assert part == 1.0
@@ -225,19 +222,14 @@ def test_the_variance_of_the_certificate_is_that_of_its_increments(rate, audits_
         f = np.array([(weight * m * rule[cells])[group == j].sum() for j in (0, 1)]) / size
         for i, accepted, label in product(range(8), (0, 1), (0, 1)):
             inside = counts[label]
-            chance = coin if audits_only else p[cells[i]]
+            chance = p[cells[i]]
             odds = (chance if accepted else 1 - chance) * ((1 - bad[i]) if label else bad[i])
-            phi = (
-                accepted / chance * inside
-                if audits_only
-                else m[i] + accepted / chance * (inside - m[i])
-            )
+            phi = m[i] + accepted / chance * (inside - m[i])
             if counts.all():
                 phi = 1.0
             change = phi * (rule[cells[i]] - f[group[i]]) / size[group[i]]
             expected += share * weight[i] * odds * change**2
-    at = np.append(p, coin) if audits_only else p
-    assert fixed + spread @ (1 / at) == pytest.approx(expected, rel=1e-9)
+    assert fixed + spread @ (1 / p) == pytest.approx(expected, rel=1e-9)
 
 
 # pooled costs
@@ -407,8 +399,8 @@ def asked(seed, **more):
         "length": 500.0,
         "ahead": 30_000.0,
         "most_audits": 1.0,
+        "more_audits": True,
     }
-    settings |= {"more_audits": True, "audited": None}
     question = Exploration(deployable, costs, (FPR,), 2, *people, **settings | more)
     return deployable, costs, question.best(np.random.default_rng(seed))
 
@@ -416,7 +408,7 @@ def asked(seed, **more):
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize(
     "more",
-    [{}, {"most_audits": 0.1}, {"more_audits": False}, {"audited": 0.3}, {"most_audits": 0.0}],
+    [{}, {"most_audits": 0.1}, {"more_audits": False}, {"most_audits": 0.0}],
     ids=str,
 )
 def test_what_is_chosen_is_certified(seed, more):

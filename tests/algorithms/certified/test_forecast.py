@@ -107,36 +107,34 @@ def widths_of_the_bound(rate, acceptance, rounds):
 
 
 def foretold_widths(told, acceptance, rounds):
-    V, K = told.moments(np.full(len(WORLD), acceptance), acceptance)
+    V, K = told.moments(np.full(len(WORLD), acceptance))
     return told.widths(rounds / V, rounds * K / V**3)[0, 2:]
 
 
 class IgnoresTheRule(Prospect):
-    def moments(self, acceptance, audit):
+    def moments(self, acceptance):
         fields = {name: getattr(self, name) for name in Prospect.__dataclass_fields__}
-        return Prospect(**{**fields, "accepts": np.full_like(self.accepts, 0.5)}).moments(
-            acceptance, audit
-        )
+        blind = {**fields, "accepts": np.full_like(self.accepts, 0.5)}
+        return Prospect(**blind).moments(acceptance)
 
 
 class IgnoresTheRegression(Prospect):
     """Plain importance weights: phi = 1[accepted]/p N."""
 
-    def moments(self, acceptance, audit):
-        fields = {name: getattr(self, name) for name in Prospect.__dataclass_fields__}
-        return Prospect(**{**fields, "audits_only": True}).moments(
-            acceptance, float(acceptance.mean())
-        )
+    def moments(self, acceptance):
+        p = acceptance.mean()
+        V, K = super().moments(np.ones_like(acceptance))  # phi = N
+        return V / p, K / p**2
 
 
 class IgnoresTheCoin(Prospect):
-    def moments(self, acceptance, audit):
-        return super().moments(np.ones_like(acceptance), 1.0)
+    def moments(self, acceptance):
+        return super().moments(np.ones_like(acceptance))
 
 
 class IgnoresTheTail(Prospect):
-    def moments(self, acceptance, audit):
-        V, K = super().moments(acceptance, audit)
+    def moments(self, acceptance):
+        V, K = super().moments(acceptance)
         return V, np.zeros_like(K)
 
 
@@ -198,7 +196,7 @@ def test_a_rule_that_was_nominated_late_starts_from_nothing():
 def test_information_adds():
     """One epoch of n rounds and two of n/2 lead to the same width."""
     told = prospect()
-    V, K = told.moments(np.full(len(WORLD), 0.3), 0.3)
+    V, K = told.moments(np.full(len(WORLD), 0.3))
     once = told.widths(8_000 / V, 8_000 * K / V**3)
     twice = told.widths(4_000 / V + 4_000 / V, 2 * 4_000 * K / V**3)
     assert once == pytest.approx(twice)
@@ -210,11 +208,11 @@ def test_it_learns_how_much_of_its_forecast_comes_true():
     same.
     """
     told = prospect(half=0.2)
-    V = told.moments(np.ones(len(WORLD)), 1.0)[0]
+    V = told.moments(np.ones(len(WORLD)))[0]
     rounds = float(np.median((told.present[0] * V)[:, 2:]))
     saw = np.ones(len(told.cost), dtype=bool)
-    as_foretold = replace(told, played=((rounds, np.ones(len(WORLD)), 1.0, saw),))
-    slower = replace(told, played=((3 * rounds, np.ones(len(WORLD)), 1.0, saw),))
+    as_foretold = replace(told, played=((rounds, np.ones(len(WORLD)), saw),))
+    slower = replace(told, played=((3 * rounds, np.ones(len(WORLD)), saw),))
     assert np.median(as_foretold.efficiency[:, 2:]) == pytest.approx(1.0, abs=0.01)
     assert np.median(slower.efficiency[:, 2:]) == pytest.approx(1 / 3, rel=0.01)
     ends = [
@@ -279,14 +277,6 @@ def test_a_course_chooses_anew_in_every_epoch():
     assert course.cost_until(100_000) <= dear.trajectory(0.0, 500, 100_000).cost_until(100_000)
 
 
-def test_audits_alone_bring_less_than_all_rounds():
-    both = [
-        prospect(audits_only=only).moments(np.full(len(WORLD), 0.5), 0.1)[0][:, 2:]
-        for only in (False, True)
-    ]
-    assert (both[0] < both[1]).all()
-
-
 # sentences
 
 
@@ -307,7 +297,7 @@ def test_the_people_it_asks_for_are_those_it_takes(rate):
     told = prospect(rate)
     needed, t = told.needed(0), 100.0
     information = skewness = np.zeros_like(told.gap)
-    V, K = told.moments(np.ones(len(WORLD)), 1.0)
+    V, K = told.moments(np.ones(len(WORLD)))
     while told.allowed(told.widths(information, skewness))[2:].sum() < HALF * told.full:
         information, skewness, t = information + t / 2 / V, skewness + t / 2 * K / V**3, 1.5 * t
     assert needed <= t - 100 <= 1.6 * needed + 100
@@ -428,12 +418,6 @@ def test_before_the_start_nothing_is_said():
     learner = CertifiedLearner(WORLD.hypotheses, RATES["FPR"], 0.05, 0.05)
     assert learner.forecast == ()
     assert learner.report.forecast == ()
-
-
-@pytest.mark.parametrize("bound", ["hoeffding", "kl"])
-def test_audit_only_bounds_have_a_forecast_too(bound):
-    run = life(0.05, 3_000, 10_000, WORLD, rate="FPR", bound=bound)
-    assert len(run.learner.report.forecast) == 1
 
 
 def test_fixed_audits_have_a_forecast_too():

@@ -1,4 +1,4 @@
-"""Interval processes: tables of members are remembered, looks are preset, and nothing widens."""
+"""Interval processes: tables of members are remembered, and nothing widens."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,11 @@ from tests.play import FPR, WORLD, decide_people, report_all
 
 from evenhand.algorithms.certified.evidence import PastPeople
 from evenhand.algorithms.certified.intervals import (
-    AuditProcess,
     BettingProcess,
     EpochRecord,
     labelled_groups,
 )
-from evenhand.bounds import AuditHoeffding, BettingBound, PresetLooks
+from evenhand.bounds import BettingBound
 from evenhand.errors import LengthMismatch
 from evenhand.estimation.outcomes import ConstantOutcome
 from evenhand.hypotheses.constants import ACCEPT_ALL, GroupClassifier
@@ -56,7 +55,7 @@ def test_betting_intervals_never_widen():
         bets = process.bets(past, np.ones(len(past.weight)), ConstantOutcome())
         cohort = more_people(rounds, 2000, epoch)
         before = process
-        process = process.update(cohort, EpochRecord(bets, ConstantOutcome(), BOTH), rounds)
+        process = process.update(cohort, EpochRecord(bets, ConstantOutcome(), BOTH))
         past = past.add(cohort.features, cohort.group, cohort.rounds)
         now = process.intervals()
         assert not now[2].any()
@@ -72,7 +71,7 @@ def test_betting_intervals_never_widen():
 def test_without_bets_nothing_is_looked_at():
     rounds, process = Rounds(), betting()
     record = EpochRecord(None, ConstantOutcome(), BOTH)
-    assert process.update(more_people(rounds, 500, 1), record, rounds) is process
+    assert process.update(more_people(rounds, 500, 1), record) is process
 
 
 def test_a_hypothesis_and_a_group_that_join_see_later_epochs_only():
@@ -83,60 +82,16 @@ def test_a_hypothesis_and_a_group_that_join_see_later_epochs_only():
     record = EpochRecord(bets, ConstantOutcome(), BOTH)
     cohort = more_people(rounds, 1000, 1)
     grown = process.joined_by(MEMBERS[1], 0.01).joined_by_group("c", 1e-3)
-    after = grown.update(cohort, record, rounds)
+    after = grown.update(cohort, record)
     lower, upper, _ = after.intervals()
     assert lower.shape == (3, 2)  # the pairs (a, b), (a, c) and (b, c)
     assert (lower[:, 1] == -1).all()
     assert (upper[:, 1] == 1).all()
     # of the rate in c nothing is known but that it lies between 0 and 1
-    known = process.update(cohort, record, rounds)
+    known = process.update(cohort, record)
     assert upper[0, 0] - lower[0, 0] < 1
     assert (upper[1:, 0] - lower[1:, 0] >= 1).all()
     assert lower[0, 0] <= known.intervals()[0][0, 0]
-
-
-def audits(looks):
-    return AuditProcess(
-        bound=AuditHoeffding(),
-        members=MEMBERS,
-        groups=GROUPS,
-        rates=(FPR,),
-        delta=0.05,
-        columns=1,
-        log_size=float(np.log(len(MEMBERS))),
-        seed=1,
-        looks=looks,
-    )
-
-
-def test_audits_are_looked_at_when_a_preset_number_of_them_has_closed():
-    rounds = Rounds()
-    process = audits(PresetLooks(first=100, growth=2.0))
-    cohort = more_people(rounds, 900, 1)
-    seen = int((cohort.audited_positive + cohort.audited_negative).sum())
-    process = process.update(cohort, EpochRecord(None, ConstantOutcome(), BOTH), rounds)
-    assert process.audits == seen
-    assert process.totals.look == process.looks.reached(seen) == 1
-    width = np.subtract(*process.intervals()[1::-1])
-    assert (width <= 2.0).all()
-    assert (process.thresholds() > 0).all()
-
-
-def test_looks_do_not_depend_on_where_cohorts_end():
-    """The same people in one cohort or in many: the same first N_k audited people."""
-    found = []
-    for cuts in ((), (100,), (7, 450, 451)):
-        rounds = Rounds()
-        more_people(rounds, 900, 1)
-        process = audits(PresetLooks(first=40, growth=1.5))
-        record = EpochRecord(None, ConstantOutcome(), BOTH)
-        for first, stop in zip((0, *cuts), (*cuts, 900), strict=True):
-            process = process.update(rounds.count(first, stop), record, rounds)
-        found.append(process.totals)
-    for name in ("accepted", "people", "lower", "upper", "audits", "look"):
-        for other in found[1:]:
-            np.testing.assert_array_equal(getattr(other, name), getattr(found[0], name))
-    assert found[0].look > 2
 
 
 def test_a_record_is_for_the_groups_of_its_bets():
@@ -150,5 +105,3 @@ def test_what_cannot_be_in_a_file_is_found():
     assert process.unsound(GROUPS) is None
     assert "groups" in process.unsound(("a", "c"))
     assert "hypotheses" in betting(MEMBERS[:3])._with(process.bound, process.state).unsound(GROUPS)
-    assert audits(PresetLooks()).unsound(GROUPS) is None
-    assert "groups" in audits(PresetLooks()).unsound(("b", "a"))

@@ -113,7 +113,6 @@ def test_what_is_given_up_raises_an_error_and_changes_nothing():
     ("settings", "said"),
     [
         ({"keep": "nothing"}, "nothing"),
-        ({"keep": "counts", "bound": "hoeffding"}, "hoeffding"),
         ({"keep": "counts", "quota": Quota(5, period=1.0)}, "quota"),
     ],
 )

@@ -127,14 +127,6 @@ def test_a_cap_holds_in_every_epoch_ahead():
     assert (narrower[2] == shares[2]).all()
 
 
-def test_bounds_that_look_at_audits_alone_count_them():
-    inputs, _ = inputs_after(bound="kl")
-    audited = inputs.audited
-    assert 0 < audited <= 1
-    (told,) = forecasts(inputs)
-    assert told.horizon == 20_000
-
-
 def test_the_cell_of_a_person_is_the_one_that_the_same_members_accept():
     rng = np.random.default_rng(0)
     cells = np.unique(rng.integers(0, 2, (9, 40)), axis=1).astype(float)

@@ -32,7 +32,7 @@ def test_a_fitted_class_begins_with_a_longer_epoch(horizon, length):
 def test_a_class_without_a_union_is_nominated_from():
     assert bound_name(None, ScoreThresholds(0)) == "betting"
     assert bound_name(None, Linear()) == "nominate"
-    assert bound_name("kl", ScoreThresholds(0)) == "kl"
+    assert bound_name("nominate", ScoreThresholds(0)) == "nominate"
 
 
 def test_a_floor_above_the_cap_is_an_error():

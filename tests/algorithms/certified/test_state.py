@@ -26,7 +26,6 @@ RULES = FiniteClass([Threshold(0, cut, 2) for cut in (0.5, 1.5, 2.5, 3.5, 4.5)])
 SETTINGS = (FPR, 0.4, 0.1)
 LEARNERS = {
     "betting": lambda: CertifiedLearner(RULES, *SETTINGS, seed=1),
-    "audits": lambda: CertifiedLearner(RULES, *SETTINGS, bound="kl", seed=1),
     "window": lambda: CertifiedLearner(RULES, *SETTINGS, maturity=2.0, seed=1),
     "nominated": lambda: CertifiedLearner(Linear(), *SETTINGS, horizon=5000, seed=1),
     "group decides": lambda: CertifiedLearner(RULES, *SETTINGS, group_use="decide", seed=1),
@@ -112,15 +111,14 @@ def test_a_value_that_is_in_the_state_is_found():
 
 
 @pytest.mark.parametrize("groups", [None, ("a", "b")])
-@pytest.mark.parametrize("bound", ["betting", "kl"])
-def test_the_shares_of_all_runs_fit_into_delta(groups, bound):
-    guarantee = certified(groups=groups, bound=bound).guarantee
+def test_the_shares_of_all_runs_fit_into_delta(groups):
+    guarantee = certified(groups=groups).guarantee
     shares = [guarantee.run_delta(run) for run in range(1, 2000)]
     assert sum(shares) <= guarantee.delta
     assert shares[0] == pytest.approx(0.9 * guarantee.delta)
     assert all(later < earlier for earlier, later in pairwise(shares))
     reserved = guarantee.reserved(1)
-    assert (reserved > 0) == (groups is None and bound == "betting")
+    assert (reserved > 0) == (groups is None)
     assert guarantee.own_delta(1) + reserved == pytest.approx(guarantee.run_delta(1))
     assert sum(guarantee.false_alarm(run) for run in range(1, 2000)) <= 1e-3
 

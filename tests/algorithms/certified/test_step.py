@@ -13,7 +13,7 @@ from tests.play import WORLD, decide_people, report_all
 
 from evenhand.algorithms.certified import step as certified_step
 from evenhand.algorithms.certified.closing import close, matured
-from evenhand.algorithms.certified.intervals import AuditProcess, BettingProcess
+from evenhand.algorithms.certified.intervals import BettingProcess
 from evenhand.algorithms.certified.step import Certified
 from evenhand.bounds import BettingBound
 from evenhand.environments import Discrete
@@ -229,9 +229,8 @@ class TestContinuousFeatures:
     @pytest.mark.parametrize(
         "hypotheses", [ScoreThresholds(), Stumps()], ids=lambda h: type(h).__name__
     )
-    @pytest.mark.parametrize("bound", ["betting", "kl", "dkw"])
-    def test_thresholds_and_stumps(self, hypotheses, bound):
-        told = play_continuous(learner(hypotheses, limit=0.25, bound=bound), scores().draw, 3000, 1)
+    def test_thresholds_and_stumps(self, hypotheses):
+        told = play_continuous(learner(hypotheses, limit=0.25), scores().draw, 3000, 1)
         assert told.certificate.status == "certified"
         assert abs(scores().gap(told.policy)) <= 0.25 + 1e-9
         assert told.learned_weight > 0.05
@@ -262,7 +261,7 @@ class TestBetsBeforeCoins:
 
     @pytest.mark.thorough
     @pytest.mark.parametrize("size", [1, 60])
-    @pytest.mark.parametrize("settings", [{}, {"bound": "kl"}, {"maturity": 3.0}], ids=str)
+    @pytest.mark.parametrize("settings", [{}, {"maturity": 3.0}], ids=str)
     def test_the_record_is_there_before_the_first_coin(self, settings, size, monkeypatch):
         """Whoever tosses a coin of a certified epoch finds the record of the epoch in the state."""
         found = []
@@ -313,16 +312,15 @@ class TestBetsBeforeCoins:
         used = []
         update = BettingProcess.update
 
-        def watched(process, cohort, record, table):
+        def watched(process, cohort, record):
             used.append((cohort.epoch, record))
-            return update(process, cohort, record, table)
+            return update(process, cohort, record)
 
         def never(*_, **__):
             raise AssertionError("a bet was computed at a closing")
 
         monkeypatch.setattr(BettingProcess, "update", watched)
         monkeypatch.setattr(BettingProcess, "bets", never)
-        monkeypatch.setattr(AuditProcess, "bets", never)
         monkeypatch.setattr(BettingBound, "plan", never)
         monkeypatch.setattr(certified_step, "fit_outcomes", never)
         for cohort in matured(state, rounds, None):

@@ -173,7 +173,7 @@ def test_the_sums_were_used_and_closing_reads_no_rows(monkeypatch):
     monkeypatch.setattr(Rounds, "count", None)
     closed = tally.closed(learner.online.rounds, span, process.slots)
     assert closed.rounds.sum() == stop - first
-    assert process.update(closed, record, learner.online.rounds).rounds[0] > process.rounds[0]
+    assert process.update(closed, record).rounds[0] > process.rounds[0]
 
 
 def test_an_eraser_is_noticed_only_because_the_sums_are_forgotten(monkeypatch):

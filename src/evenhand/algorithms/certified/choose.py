@@ -52,7 +52,6 @@ import numpy as np
 
 from evenhand.algorithms.certified.evidence import PastPeople, group_codes
 from evenhand.algorithms.certified.forecast import HALF, LITTLE, Prospect
-from evenhand.algorithms.certified.intervals import AuditProcess
 from evenhand.algorithms.certified.nominate import PredictedOutcomes
 from evenhand.algorithms.certified.simplex import MixtureProgram
 from evenhand.algorithms.certified.state import AcceptedShareEnds, CertifiedState, GapEnds
@@ -718,9 +717,7 @@ class Exploration:
     group, weight, negative, cell (n,): past people by whom the variance of the certificate is
     forecast, with the code of their group, m = P[y = -1 | x] and their cell. rounds: t; length: l;
     ahead: N. most_audits: the largest weight of accept-all in Q. more_audits: whether
-    exploration may raise it above that in the cheapest mixture. audited: None where every accepted
-    person is evidence for the certificate; else the fraction of the people whom the audit coin has
-    accepted so far, who alone are.
+    exploration may raise it above that in the cheapest mixture.
     """
 
     deployable: CertifiedSet
@@ -737,7 +734,6 @@ class Exploration:
     ahead: float
     most_audits: float
     more_audits: bool
-    audited: float | None
 
     def best(self, generator: np.random.Generator) -> FrankWolfeResult:
         """That mixture. Costs are drawn from their posterior by the generator."""
@@ -758,12 +754,6 @@ class Exploration:
         noise = np.divide(noise, costs.fraction, out=np.zeros_like(noise), where=costs.fraction > 0)
         fixed = [*(a for _, a, _ in terms), 0.0]
         spread = [*(b for _, _, b in terms), noise]
-        accepts = deployable.accepts
-        before = np.maximum(costs.acceptance, self.floor)
-        if self.audited is not None:  # one more cell, which accept-all alone accepts
-            accepts = np.concatenate([accepts, np.eye(len(accepts), 1)], axis=1)
-            before = np.append(before, max(self.audited, self.floor))
-            spread[-1] = np.append(spread[-1], 0.0)
         real = np.array([g > 0 and b.sum() > 0 for g, b in zip(worth, spread, strict=True)])
         if not real.any():
             return FrankWolfeResult(cheapest, 0, 1, halted=True)
@@ -772,12 +762,12 @@ class Exploration:
             program = deployable.programs(float(cheapest[0]))[0]
         solution = Objective(
             costs=price_of,
-            accepts=accepts,
+            accepts=deployable.accepts,
             floor=self.floor,
             worth=np.array(worth)[real],
             fixed=np.array(fixed)[real],
             spread=np.array(spread)[real],
-            before=before,
+            before=np.maximum(costs.acceptance, self.floor),
             rounds=self.rounds,
             length=self.length,
             ahead=self.ahead,
@@ -792,7 +782,6 @@ class Exploration:
         """
         deployable = self.deployable
         pairs = list(combinations(range(self.groups), 2))
-        audits_only = self.audited is not None
         above = np.maximum(deployable.upper @ target, -deployable.lower @ target)
         above = np.maximum(above - deployable.limit, 0.0)
         members = np.flatnonzero(target[2:] > 0) + 2
@@ -815,13 +804,11 @@ class Exploration:
                 squares += tau @ deviation**2 * inside / size**2
             if bad and good:  # no label is needed
                 a = float(squares.sum())
-                b = np.zeros(cells + audits_only)
-            elif audits_only:
-                a = 0.0
-                b = np.append(np.zeros(cells), float(squares @ m))
+                b: FloatArray = np.zeros(cells)
             else:
                 a = float(squares @ m**2)
-                b = np.bincount(self.cell, weights=squares * m * (1.0 - m), minlength=cells)
+                unsure = squares * m * (1.0 - m)
+                b = np.bincount(self.cell, unsure, cells).astype(np.float64, copy=False)
             terms.append((float(part[k]), a, b))
         return terms
 
@@ -916,13 +903,6 @@ class PlanningInputs:
         evidence = self.state.evidence
         bad = evidence.negatives / evidence.accepted if evidence.accepted else 0.5
         return self.budget_left / (length * max(bad, 1e-3))
-
-    @property
-    def audited(self) -> float | None:
-        """The fraction of the people whom the audit coin has accepted so far, where the bound looks
-        at them alone; else None."""
-        process = self.state.process
-        return process.audits / self.log.rounds if isinstance(process, AuditProcess) else None
 
     @cached_property
     def regression(self) -> OutcomeRegression:
@@ -1028,7 +1008,6 @@ class PlanningInputs:
             ahead=max(self.rounds_ahead - length, 0.0),
             most_audits=most_audits,
             more_audits=self.audit_rate == "auto",
-            audited=self.audited,
         ).best(stream(state.guarantee.seed, "pricing", self.number))
         weights = (1.0 - floor) * found.weights
         weights[0] += floor
@@ -1126,7 +1105,7 @@ class PlanningInputs:
             policy = self.rounds.mixture(epoch)
             if saw.any():
                 acceptance = policy.acceptance(people.features, shown)
-                played.append((float(stop - first), acceptance, policy.weight_of(ACCEPT_ALL), saw))
+                played.append((float(stop - first), acceptance, saw))
             later += stop - first
         return Prospect(
             weight=people.weight / people.weight.sum(),
@@ -1142,7 +1121,6 @@ class PlanningInputs:
             upper=deployable.upper,
             threshold=np.pad(process.thresholds(), ((0, 0), (2, others))),
             floor=self._floor_at,
-            audits_only=state.guarantee.bound not in ("betting", "nominate"),
             accepted=None if deployable.accepted_shares is None else deployable.accepted_shares[2],
             most=state.guarantee.most,
             played=tuple(played),

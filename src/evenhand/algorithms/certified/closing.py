@@ -11,7 +11,7 @@ import numpy as np
 
 from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.evidence import group_codes
-from evenhand.algorithms.certified.intervals import BettingProcess, EpochRecord
+from evenhand.algorithms.certified.intervals import EpochRecord
 from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.algorithms.certified.sample import (
     ClosedRounds,
@@ -40,7 +40,6 @@ def count_open(state: CertifiedState, rounds: Rounds, now: float | None) -> Cert
 
 
 def _open_cohorts(state: CertifiedState, rounds: Rounds, now: float | None) -> OpenCohorts:
-    process = state.process
     slots = rule_slots(state)
     cohorts: OpenCohorts | None
     if rounds.keep == "rows":
@@ -53,12 +52,8 @@ def _open_cohorts(state: CertifiedState, rounds: Rounds, now: float | None) -> O
         cohorts = OpenCohorts(state.closed_to, state.closed_to)
     elif rounds.keep == "counts":
         cohorts = cohorts.copy()
-    judged = {}
-    if isinstance(process, BettingProcess):
-        records = state.records.items()
-        judged = {
-            number: record.regression for number, record in records if record.bets is not None
-        }
+    records = state.records.items()
+    judged = {number: record.regression for number, record in records if record.bets is not None}
     stop = rounds.matured(now, state.guarantee.maturity)
     cohorts.feed(rounds, stop, slots, judged, group_decides=state.guarantee.group_decides)
     if rounds.keep == "rows":
@@ -122,8 +117,8 @@ def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds)
     contradictions = state.contradictions
     judged = False
     if process is not None and record is not None:
-        judged = process.judges(record)
-        process = process.update(cohort, record, rounds)
+        judged = record.bets is not None
+        process = process.update(cohort, record)
         contradictions = int(process.intervals()[2].sum())
     accepted_shares = state.accepted_shares
     group_accepted_shares = state.group_accepted_shares
@@ -174,7 +169,7 @@ def _with_accepted_shares_of(
 
 def join_groups(state: CertifiedState, round: int) -> CertifiedState:
     """A group that has turned up since the start, and has a few people by now, joins."""
-    if not isinstance(state.process, BettingProcess) or not state.guarantee.reserved(state.run):
+    if state.process is None or not state.guarantee.reserved(state.run):
         return state
     for group in state.evidence.groups:
         if group not in (state.groups or ()):

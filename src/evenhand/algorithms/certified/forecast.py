@@ -171,10 +171,9 @@ class Prospect:
     per person, as the learner estimates it and chooses by it; sure_cost (M,): the same without what
     may be chance, by which audits are judged. lower, upper, threshold (gaps, M): the present
     intervals and the L of their processes, for each rate and pair (earlier, later) of groups.
-    floor: that of the audit coin at round t. audits_only: the bound looks at audited people alone.
-    accepted (M,), most: the accepted share of each member, and the cap; None without one.
-    played: of each past epoch its rounds, acceptance (n,) and audit coin, and which processes saw
-    it.
+    floor: that of the audit coin at round t. accepted (M,), most: the accepted share of each
+    member, and the cap; None without one. played: of each past epoch its rounds and acceptance
+    (n,), and which processes saw it.
     """
 
     weight: FloatArray
@@ -190,10 +189,9 @@ class Prospect:
     upper: FloatArray
     threshold: FloatArray
     floor: Callable[[float], float]
-    audits_only: bool = False
     accepted: FloatArray | None = None
     most: float = 1.0
-    played: tuple[tuple[float, FloatArray, float, BoolArray], ...] = ()
+    played: tuple[tuple[float, FloatArray, BoolArray], ...] = ()
 
     # widths
 
@@ -221,21 +219,16 @@ class Prospect:
             rates.append((m, not (negatives and positives), c, f))
         return rates
 
-    def moments(
-        self, acceptance: FloatArray, audit: FloatArray | float
-    ) -> tuple[FloatArray, FloatArray]:
+    def moments(self, acceptance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """V and K (..., gaps, M) of a round in which row i is accepted with probability
-        acceptance (..., i), `audit` (...) of it by the audit coin."""
+        acceptance (..., i).
+        """
         p = np.clip(acceptance, LEAST_ACCEPTANCE, 1.0)
-        coin = np.maximum(audit, LEAST_ACCEPTANCE)[..., np.newaxis]
         second: list[FloatArray] = []
         third: list[FloatArray] = []
         for m, labels, c, f in self._counting:
             if not labels:  # phi = 1
                 squares = cubes = np.ones_like(p)
-            elif self.audits_only:  # phi = 1[audited]/coin N
-                squares = m / coin
-                cubes = m / coin**2
             else:
                 squares = m * m + m * (1.0 - m) / p
                 accepted = m * (m + (1.0 - m) / p) ** 3 + (1.0 - m) * (m / p - m) ** 3
@@ -252,7 +245,7 @@ class Prospect:
     @cached_property
     def _labelled(self) -> tuple[FloatArray, FloatArray]:
         """V and K of a round in which all are accepted."""
-        return self.moments(np.ones(len(self.weight)), 1.0)
+        return self.moments(np.ones(len(self.weight)))
 
     @cached_property
     def _exact(self) -> BoolArray:
@@ -300,8 +293,8 @@ class Prospect:
         process that has seen nothing yet is taken for the median one.
         """
         expected = np.zeros_like(self.gap)
-        for rounds, acceptance, audit, saw in self.played:
-            expected += saw * rounds / self.moments(acceptance, audit)[0]
+        for rounds, acceptance, saw in self.played:
+            expected += saw * rounds / self.moments(acceptance)[0]
         seen = (expected > 0) & (self.present[0] > 0) & ~self._exact
         part = np.divide(self.present[0], expected, out=np.ones_like(expected), where=seen)
         part = np.clip(part, LEAST_EFFICIENCY, 1.0)
@@ -374,7 +367,7 @@ class Prospect:
         mixtures = self.allowed(np.where(self._exact, 0.0, scale * base), scale**2)
         used = np.asarray((mixtures > 0).any(axis=0))
         used[:2] = True
-        played = tuple((rounds, p, audit, saw[used]) for rounds, p, audit, saw in self.played)
+        played = tuple((rounds, p, saw[used]) for rounds, p, saw in self.played)
         members = {name: getattr(self, name)[used] for name in ("accepts", "cost", "sure_cost")}
         if self.accepted is not None:
             members["accepted"] = self.accepted[used]
@@ -456,7 +449,7 @@ class Prospect:
                 room = np.maximum(self.most - weights[:, 2:] @ self.accepted[2:], 0.0)
                 weights[:, 0] = np.minimum(weights[:, 0], room)
             weights[:, 1] = np.maximum(floor + constants - weights[:, 0], 0.0)
-            V, K = self.moments(weights @ self.accepts, weights[:, 0])
+            V, K = self.moments(weights @ self.accepts)
             gained = length * self.efficiency / V
             information = information + gained
             skewness = skewness + gained * K / V**2

@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.algorithms.certified.evidence import PastPeople, group_codes
-from evenhand.algorithms.certified.intervals import BettingProcess
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
 from evenhand.algorithms.own_parts import OwnPartFailed, asking_rule
 from evenhand.contracts import Hypothesis, HypothesisClass
@@ -119,8 +118,7 @@ def nominate(
     judged by later epochs only: it was chosen by the past, so later people are fresh. labels: how
     many were seen by now.
     """
-    process = state.process
-    assert isinstance(process, BettingProcess)
+    process, _ = state.running
     ledger = state.ledger
     guarantee = state.guarantee
     accepted_shares = state.accepted_shares

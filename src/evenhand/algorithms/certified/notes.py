@@ -153,7 +153,6 @@ def forecasts(inputs: PlanningInputs) -> tuple[RateForecast, ...]:
             start,
             horizon,
             more_audits=chooses,
-            audited=inputs.audited,
             budget=inputs.budget_left,
         )
         return prospect.forecasts(course, horizon)

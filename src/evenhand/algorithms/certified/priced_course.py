@@ -42,14 +42,13 @@ def expected_course(
     horizon: float,
     *,
     more_audits: bool = True,
-    audited: float | None = None,
     budget: float = inf,
 ) -> Trajectory:
     """Epochs from `start` to `horizon`, each with the mixture of the least J.
 
     prospect: all members, not narrowed; costs, deployable: what is known of costs, and what may be
-    deployed, at `start`. more_audits, audited: as for `Exploration`. budget: bad accepts that
-    audits may still cost.
+    deployed, at `start`. more_audits: as for `Exploration`. budget: bad accepts that audits may
+    still cost.
     """
     cell = _cells_of(deployable.accepts, prospect.accepts)
     inside = prospect.group >= 0
@@ -88,13 +87,12 @@ def expected_course(
             ahead=max(horizon - t - length, 0.0),
             most_audits=most_audits,
             more_audits=more_audits,
-            audited=audited,
         ).best(generator)
         weights = (1.0 - floor) * found.weights
         weights[0] += floor
         weights = certified.within(weights, floor)
         # what that brings: evidence about gaps, and labels that make costs known
-        V, K = prospect.moments(weights @ prospect.accepts, weights[0])
+        V, K = prospect.moments(weights @ prospect.accepts)
         gained = length * prospect.efficiency / V
         information = information + gained
         skewness = skewness + gained * K / V**2
@@ -102,8 +100,6 @@ def expected_course(
         costs = costs.with_labels(
             length * costs.fraction * p, (t * costs.acceptance + length * p) / (t + length)
         )
-        if audited is not None:
-            audited = (t * audited + length * float(weights[0])) / (t + length)
         budget = max(budget - length * bad * float(weights[0]), 0.0)
         t += length
         policies.append(weights)

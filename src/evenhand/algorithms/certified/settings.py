@@ -7,16 +7,15 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.algorithms.certified.intervals import AUDIT_BOUNDS
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.algorithms.own_parts import can_be_enumerated, is_own
 from evenhand.algorithms.settings import require_choice, require_number
-from evenhand.contracts import FixedCountBound, GroupUse, Hypothesis, HypothesisClass, Rate
+from evenhand.contracts import GroupUse, HypothesisClass, Rate
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import require_certifiable
 from evenhand.shares import require_share
 
-BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
+BoundName = Literal["betting", "nominate"]
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
 """Rounds of the first epoch; a class that is fitted needs more labels than one that is judged as it
@@ -33,11 +32,11 @@ def too_rich(hypotheses: HypothesisClass) -> bool:
     return not hypotheses.exact or (isfinite(size) and size > MOST_LOG_SIZE)
 
 
-def bound_name(bound: BoundName | FixedCountBound | None, hypotheses: HypothesisClass) -> str:
+def bound_name(bound: BoundName | None, hypotheses: HypothesisClass) -> BoundName:
     """The name of the bound; by default the one that covers the class."""
     if bound is None:
         return "nominate" if too_rich(hypotheses) else "betting"
-    return bound.name if isinstance(bound, FixedCountBound) else bound
+    return bound
 
 
 def first_length(horizon: int | None, *, fitted: bool) -> int:
@@ -52,19 +51,6 @@ def first_length(horizon: int | None, *, fitted: bool) -> int:
 def bound_or_none(given: float | None, none: float) -> float | None:
     """A cap of 1 and a floor of 0 are none."""
     return None if given is None or given == none else float(given)
-
-
-def require_bound(bound: BoundName | FixedCountBound | None) -> None:
-    """One of ours by its name, or one of the user's with another name."""
-    if isinstance(bound, FixedCountBound):
-        if bound.name in ("betting", "nominate", *AUDIT_BOUNDS):
-            raise InvalidInput(
-                f"the bound of your own is called {bound.name!r}, as one of evenhand's is.",
-                hint="give it another name, by which certificates tell them apart.",
-                argument="bound",
-            )
-    elif bound is not None:
-        require_choice("bound", bound, ("betting", "nominate", *AUDIT_BOUNDS))
 
 
 def require_audits(audit_rate: float | Literal["auto"], audit_budget: float | None) -> None:
@@ -134,40 +120,26 @@ def require_quota(quota: object) -> None:
         )
 
 
-def require_keep(keep: str, quota: Quota | None, name: str) -> None:
-    """Where counts alone are kept, nothing may look at people one by one. name: of the bound."""
+def require_keep(keep: str, quota: Quota | None) -> None:
+    """Where counts alone are kept, nothing may look at people one by one."""
     require_choice("keep", keep, ("rows", "counts"))
-    needs = {
-        "a quota": quota is not None,
-        f"the bound {name!r}": name not in ("betting", "nominate"),
-    }
-    for what, given in needs.items():
-        if given and keep == "counts":
-            raise InvalidInput(
-                f'keep is "counts", and {what} looks at people one by one.',
-                requirement="where counts alone are kept, every round is counted once",
-                hint='use keep="rows".',
-                argument="keep",
-            )
+    if quota is not None and keep == "counts":
+        raise InvalidInput(
+            'keep is "counts", and a quota looks at people one by one.',
+            requirement="where counts alone are kept, every round is counted once",
+            hint='use keep="rows".',
+            argument="keep",
+        )
 
 
 def require_fitting_class(
     hypotheses: HypothesisClass,
-    bound: BoundName | FixedCountBound | None,
-    rules: tuple[Hypothesis, ...],
+    bound: BoundName | None,
     group_use: GroupUse,
     rates: tuple[Rate, ...],
 ) -> None:
-    """The bound covers the class and the candidates, and nobody sees the group unasked."""
+    """The bound covers the class, and nobody sees the group unasked."""
     name = type(hypotheses).__name__
-    if bound == "dkw" and rules:
-        raise InvalidInput(
-            f"candidates has {len(rules)} rules, and the bound 'dkw' covers the "
-            "thresholds of one class alone",
-            requirement="each candidate needs an interval of its own",
-            hint='use bound="betting".',
-            argument="candidates",
-        )
     if hypotheses.uses_group and group_use != "decide":
         raise InvalidInput(
             f'{name} looks at the group, but group_use is "{group_use}".',
@@ -192,12 +164,4 @@ def require_fitting_class(
             hint='write these two methods, or use bound="nominate", which judges only what the '
             "class answers.",
             argument="hypotheses",
-        )
-    # thresholds and stumps are infinitely many, but a grid of cuts from the first rounds is a
-    # finite class for all later ones
-    if bound == "dkw" and not (hypotheses.exact and not isfinite(hypotheses.log_size)):
-        raise InvalidInput(
-            f"the bound 'dkw' covers thresholds on a column, and {name} may hold any rules.",
-            hint='use bound="betting", or a class of thresholds.',
-            argument="bound",
         )

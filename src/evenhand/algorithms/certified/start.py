@@ -14,12 +14,7 @@ from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.choose import SCHEDULE, PooledCosts
 from evenhand.algorithms.certified.drift import DriftWatch
 from evenhand.algorithms.certified.evidence import first_arrivals
-from evenhand.algorithms.certified.intervals import (
-    AUDIT_BOUNDS,
-    AuditProcess,
-    BettingProcess,
-    GapProcess,
-)
+from evenhand.algorithms.certified.intervals import BettingProcess
 from evenhand.algorithms.certified.nominate import nominate
 from evenhand.algorithms.certified.prior import likely_delta_parts
 from evenhand.algorithms.certified.rule_tables import acceptance_table
@@ -28,13 +23,7 @@ from evenhand.algorithms.certified.settings import CUTS, MOST_LOG_SIZE
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
 from evenhand.algorithms.own_parts import OwnPartFailed, watched
 from evenhand.bounds import BettingBound
-from evenhand.contracts import (
-    Enumeration,
-    FixedCountBound,
-    GroupUse,
-    Hypothesis,
-    HypothesisClass,
-)
+from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass
 from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.certificate import Suspension
@@ -106,14 +95,12 @@ def start(
     hypotheses: HypothesisClass,
     rules: tuple[Hypothesis, ...],
     arrivals: int,
-    own_bound: FixedCountBound | None,
     loss: TransformedLoss,
 ) -> CertifiedState:
     """Fix groups and hypotheses, book delta_r, and begin: people of later epochs are judged,
     those who wait for their labels are not. CannotStart if there is no rule to judge.
 
-    rules: the candidates; arrivals: N_0, whose values are cuts; own_bound: where the user brought
-    one.
+    rules: the candidates; arrivals: N_0, whose values are cuts.
     """
     guarantee = state.guarantee
     groups = guarantee.groups or state.evidence.groups
@@ -148,7 +135,7 @@ def start(
         covered_from=dict.fromkeys(groups, state.began),
         suspensions=_resumed(state.suspensions, rounds.decided),
         ledger=ledger,
-        process=_process(state, groups, members, rounds, people, own_bound, loss),
+        process=_process(state, groups, members, people, loss),
         accepted_shares=accepted_shares,
         group_accepted_shares=group_accepted_shares,
         drift=drift,
@@ -229,31 +216,17 @@ def _process(
     state: CertifiedState,
     groups: tuple[Group, ...],
     members: tuple[Hypothesis, ...],
-    rounds: Rounds,
     people: ClosedPeople,
-    own_bound: FixedCountBound | None,
     loss: TransformedLoss,
-) -> GapProcess:
+) -> BettingProcess:
     """The intervals before they have seen anybody, with all of delta_r that is for the gaps."""
     guarantee = state.guarantee
     delta = guarantee.own_delta(state.run)
-    if guarantee.bound in ("betting", "nominate"):
-        parts: tuple[float, ...] = ()
-        if not guarantee.nominates:
-            parts = tuple((delta * _likely(state, groups, members, people, loss)).tolist())
-        bound = BettingBound(groups, guarantee.rates, len(members), delta, delta_parts=parts)
-        return BettingProcess(bound, members, bound.start(), guarantee.group_decides)
-    return AuditProcess(
-        bound=own_bound or AUDIT_BOUNDS[guarantee.bound],
-        members=members,
-        groups=groups,
-        rates=guarantee.rates,
-        delta=delta,
-        columns=max(rounds.columns, 1),
-        log_size=log(max(len(members), 1)),
-        seed=guarantee.seed,
-        group_decides=guarantee.group_decides,
-    )
+    parts: tuple[float, ...] = ()
+    if not guarantee.nominates:
+        parts = tuple((delta * _likely(state, groups, members, people, loss)).tolist())
+    bound = BettingBound(groups, guarantee.rates, len(members), delta, delta_parts=parts)
+    return BettingProcess(bound, members, bound.start(), guarantee.group_decides)
 
 
 def _likely(

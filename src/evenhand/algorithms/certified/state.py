@@ -14,11 +14,7 @@ import numpy as np
 from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.drift import DriftWatch
 from evenhand.algorithms.certified.evidence import Evidence
-from evenhand.algorithms.certified.intervals import (
-    BettingProcess,
-    EpochRecord,
-    GapProcess,
-)
+from evenhand.algorithms.certified.intervals import BettingProcess, EpochRecord
 from evenhand.algorithms.certified.rule_tables import acceptance_table
 from evenhand.algorithms.certified.sample import KeptCounts
 from evenhand.contracts import GroupUse, Hypothesis
@@ -104,11 +100,8 @@ class Guarantee:
         return run_share(self.delta, run, reserve=RESERVE)
 
     def reserved(self, run: int) -> float:
-        """What is kept of it for groups that join later: nothing if they were listed, or if the
-        bound looks at preset counts.
-        """
-        later = self.groups is None and self.bound in ("betting", "nominate")
-        return LATER_GROUPS * self._for_gaps(run) if later else 0.0
+        """What is kept of it for groups that join later: nothing if they were listed."""
+        return LATER_GROUPS * self._for_gaps(run) if self.groups is None else 0.0
 
     def own_delta(self, run: int) -> float:
         """delta_r without that, and without what is kept for the accepted shares."""
@@ -167,7 +160,7 @@ class CertifiedState:
         The first round of this run from which each of them is covered.
     evidence : Evidence
         Sums over closed cohorts.
-    process : GapProcess or None
+    process : BettingProcess or None
         The intervals; None before each group has a few people.
     records : dict
         What the people of each epoch are judged by, written when the epoch was opened; kept until
@@ -210,7 +203,7 @@ class CertifiedState:
     groups: tuple[Group, ...] | None = None
     covered_from: dict[Group, int] = field(default_factory=dict)
     evidence: Evidence = field(default_factory=Evidence)
-    process: GapProcess | None = None
+    process: BettingProcess | None = None
     records: dict[int, EpochRecord] = field(default_factory=dict)
     closed_to: int = 0
     spans: tuple[Span, ...] = ()
@@ -261,7 +254,7 @@ class CertifiedState:
         return self.run == 1
 
     @property
-    def running(self) -> tuple[GapProcess, tuple[Group, ...]]:
+    def running(self) -> tuple[BettingProcess, tuple[Group, ...]]:
         """The interval process and the groups of the certificate; InvalidInput before it has
         started.
         """
@@ -293,9 +286,8 @@ class CertifiedState:
         The N-th to join books 6 rho delta_r / (pi^2 N^2), and its processes see later epochs only.
         Until its intervals are narrow the limit for its pairs is kept by weight on constants.
         """
-        assert isinstance(self.process, BettingProcess)
-        assert self.groups is not None
-        number = len(self.process.bound.joins) + 1
+        process, groups = self.running
+        number = len(process.bound.joins) + 1
         delta = inverse_square_share(self.guarantee.reserved(self.run), number)
         what = f"group {group} joins"
         group_accepted_shares = self.group_accepted_shares
@@ -307,8 +299,8 @@ class CertifiedState:
             self,
             group_accepted_shares=group_accepted_shares,
             ledger=self.ledger.book(what, delta, at=round, run=self.run),
-            process=self.process.joined_by_group(group, delta),
-            groups=(*self.groups, group),
+            process=process.joined_by_group(group, delta),
+            groups=(*groups, group),
             covered_from={**self.covered_from, group: round},
         )
 

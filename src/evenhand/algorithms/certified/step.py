@@ -68,7 +68,6 @@ from evenhand.algorithms.certified.settings import (
     bound_or_none,
     first_length,
     require_audits,
-    require_bound,
     require_false_alarm,
     require_fitting_class,
     require_keep,
@@ -93,7 +92,6 @@ from evenhand.algorithms.settings import (
     require_prices,
 )
 from evenhand.contracts import (
-    FixedCountBound,
     GroupUse,
     Hypothesis,
     HypothesisClass,
@@ -125,7 +123,7 @@ class Certified:
     delta: float
     _: KW_ONLY
     horizon: int | None = None
-    bound: BoundName | FixedCountBound | None = None
+    bound: BoundName | None = None
     prices: Prices = field(default_factory=Prices)
     group_use: GroupUse = "certify_only"
     audit_rate: float | Literal["auto"] = "auto"
@@ -309,7 +307,6 @@ class Certified:
                     hypotheses=self.hypotheses,
                     rules=self.rules,
                     arrivals=self._first_arrivals,
-                    own_bound=self.bound if isinstance(self.bound, FixedCountBound) else None,
                     loss=self.loss,
                 )
             except CannotStart as why:  # at the next closing there are more people to try it on
@@ -549,7 +546,8 @@ class Certified:
         require_group_use(self.group_use)
         require_promise(self.limit)
         require_delta(self.delta)
-        require_bound(self.bound)
+        if self.bound is not None:
+            require_choice("bound", self.bound, ("betting", "nominate"))
         require_audits(self.audit_rate, self.audit_budget)
         require_choice("fallback", self.fallback, ("accept", "reject"))
         require_maturity(self.maturity)
@@ -558,9 +556,9 @@ class Certified:
         require_false_alarm(self.drift_false_alarm)
         require_shares(self.accept_at_most, self.accept_at_least, self.audit_rate)
         require_quota(self.quota)
-        require_keep(self.keep, self.quota, self.bound_name)
+        require_keep(self.keep, self.quota)
         object.__setattr__(self, "candidates", as_candidates(self.candidates) or None)
-        require_fitting_class(self.hypotheses, self.bound, self.rules, self.group_use, self.rates)
+        require_fitting_class(self.hypotheses, self.bound, self.group_use, self.rates)
         as_groups(self.groups)
 
     @property

@@ -71,7 +71,6 @@ class TalliedCohort:
     lost_acceptance: FloatArray
     lost_accepted: FloatArray
     lost_rejected: FloatArray
-    lost_audited: float
     overruled: GroupCounts
     late_groups: GroupCounts
     rejected: FloatArray = field(init=False)

@@ -17,7 +17,6 @@ from evenhand.algorithms.certified.accepted_shares import AcceptedShares
 from evenhand.algorithms.certified.intervals import BettingProcess, EpochRecord
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.bounds import BettingState
-from evenhand.errors import StorageError
 from evenhand.hypotheses.constants import Unread
 from evenhand.words import BoolArray
 
@@ -30,11 +29,6 @@ def unread_left_out(state: CertifiedState) -> CertifiedState:
     gone = np.array([isinstance(rule, Unread) for rule in process.members], dtype=bool)
     if not gone.any():
         return state
-    if not isinstance(process, BettingProcess):
-        raise StorageError(
-            "a candidate cannot be read, and its bound looks at audits that were taken together.",
-            hint="install the versions of the libraries with which the file was written.",
-        )
     shares = state.accepted_shares
     drift = state.drift
     return replace(
