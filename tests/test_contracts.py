@@ -18,10 +18,8 @@ from evenhand import (
     TwoPhaseLearner,
     contracts,
 )
-from evenhand.bounds import AuditBinomial, AuditDkw, AuditHoeffding, AuditKl
 from evenhand.contracts import (
     Enumeration,
-    FixedCountBound,
     Hypothesis,
     HypothesisClass,
     Partitioning,
@@ -116,12 +114,6 @@ def test_a_rate_that_cannot_be_estimated_says_who_is_missing():
         Spared().group_weights(nobody)
     with pytest.raises(CannotEstimateRate, match="groups"):
         Spared().group_weights(LabelledSample(ROWS, ["a"] * 4, [-1, -1, 1, 1]))
-
-
-@pytest.mark.parametrize("kind", [AuditBinomial, AuditDkw, AuditHoeffding, AuditKl])
-def test_bounds_of_ours_keep_the_contract(kind):
-    assert isinstance(kind(), FixedCountBound)
-    assert kind().params == {}
 
 
 def test_a_learner_has_a_capability_by_having_its_method():

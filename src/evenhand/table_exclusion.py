@@ -2,9 +2,9 @@
 
 The class lies in finitely many brackets (`hypotheses.brackets`), whose cuts come from the first
 part of a table. On the second part each bracket h has a lower end c_h of its cost beyond the
-incumbent's (`bounds.bounded_mean`), and an interval [l_hk, u_hk] of every gap (`AuditBinomial`),
-all of them at once. A mixture w of rules that costs at most y more than the incumbent then has
-sum_h w_h c_h <= y, and a largest gap of at least
+incumbent's (`bounds.bounded_mean`), and an interval [l_hk, u_hk] of every gap
+(`bounds.joint_binomial`), all of them at once. A mixture w of rules that costs at most y more than
+the incumbent then has sum_h w_h c_h <= y, and a largest gap of at least
 
     g(y) = min over w of max over k of max(sum_h w_h l_hk, -sum_h w_h u_hk),   sum_h w_h c_h <= y,
 
@@ -18,12 +18,11 @@ Constants have no gap, which needs no interval.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 
 from evenhand.bounds.bounded_mean import good_stakes, least_means
-from evenhand.bounds.fixed_count import AuditBinomial, AuditCounts
+from evenhand.bounds.joint_binomial import gap_ends
 from evenhand.contracts import Hypothesis, Rate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.hypotheses.brackets import Brackets
@@ -146,24 +145,12 @@ def exclude(
         ],
         dtype=np.float64,
     )
-    counts = AuditCounts(
-        most=most,
-        most_people=np.broadcast_to(people, most.shape),
-        least=least,
-        least_people=np.broadcast_to(people, least.shape),
-        people=people,
-        signs=np.array([rate.sign for rate in rates], dtype=np.float64),
-    )
+    signs = np.array([rate.sign for rate in rates], dtype=np.float64)
     # The union: every bracket and group rule, and the incumbent in the last place.
-    seen = AuditBinomial().intervals(
-        counts,
-        delta=gap_delta,
-        log_size=log(len(least)),
-        columns=incumbent.second.people.features.shape[1],
-    )
-    low = np.vstack([seen.lower[:-1], np.zeros((2, len(gaps)))])
-    high = np.vstack([seen.upper[:-1], np.zeros((2, len(gaps)))])
-    at_most = float(np.maximum(np.abs(seen.lower[-1]), np.abs(seen.upper[-1])).max())
+    lower, upper = gap_ends(least, most, people, signs, gap_delta)
+    low = np.vstack([lower[:-1], np.zeros((2, len(gaps)))])
+    high = np.vstack([upper[:-1], np.zeros((2, len(gaps)))])
+    at_most = float(np.maximum(np.abs(lower[-1]), np.abs(upper[-1])).max())
 
     at, weights = least_gap(cost_low, low, high, extra_cost)
     names = gap_names(gaps)

@@ -1,7 +1,7 @@
 """Confidence bounds on the gaps of hypotheses, each with its theorem and its proof.
 
-`betting` uses every round and holds at all times at once; `fixed_count` uses audit rounds alone, at
-preset counts; `slack` is one number for all hypotheses of a fixed sample.
+`betting` uses every round and holds at all times at once; `joint_binomial` looks once at a fixed
+sample, as does `slack`, which is one number for all hypotheses.
 """
 
 from evenhand.bounds.betting import (
@@ -13,15 +13,6 @@ from evenhand.bounds.betting import (
     GroupJoin,
 )
 from evenhand.bounds.betting_wealth import AcceptedRounds, Cohort
-from evenhand.bounds.fixed_count import (
-    AuditBinomial,
-    AuditCounts,
-    AuditDkw,
-    AuditHoeffding,
-    AuditIntervals,
-    AuditKl,
-    PresetLooks,
-)
 from evenhand.bounds.slack import (
     ClopperPearson,
     Dkw,
@@ -33,12 +24,6 @@ from evenhand.bounds.slack import (
 
 __all__ = [
     "AcceptedRounds",
-    "AuditBinomial",
-    "AuditCounts",
-    "AuditDkw",
-    "AuditHoeffding",
-    "AuditIntervals",
-    "AuditKl",
     "BettingBound",
     "BettingState",
     "ClopperPearson",
@@ -49,7 +34,6 @@ __all__ = [
     "GapIntervals",
     "GroupJoin",
     "JointHoeffding",
-    "PresetLooks",
     "Shortfall",
     "SlackBound",
     "people_needed",

@@ -243,7 +243,7 @@ class GapIntervals(Brief):
     Parameters
     ----------
     lower, upper : array, shape (M, R, pairs)
-        The gaps; with the last two axes as one, (M, gaps), they are `GapLimits`.
+        The gaps.
     rate_lower, rate_upper : array, shape (M, R, G)
         The rates of the groups.
     names : tuple of str

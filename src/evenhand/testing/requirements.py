@@ -49,8 +49,6 @@ TAKEN = {
     "group": "group : array, optional\n    Their groups.",
     "rate": "rate : Rate\n    The rate.",
     "sample": "sample : LabelledSample\n    People of two groups with both labels.",
-    "bound": "bound : FixedCountBound\n    The bound.",
-    "counts": "counts : AuditCounts\n    What it is asked about.",
 }
 """What the requirements take, as their docstrings say it: by the type of a case, or by name."""
 RAISED = "\nRaises\n------\nRequirementBroken\n    If the requirement does not hold.\n\nExamples\n"
