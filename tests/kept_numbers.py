@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from tests.claims.ten_populations import POPULATIONS, learner_of, world_of
+from tests.play import Nominated
 
 import evenhand as eh
 from evenhand.algorithms.certified.state import CertifiedState
@@ -120,7 +121,7 @@ def class_and_rate() -> dict[str, Callable[[], Any]]:
 
             asked[f"certified, {name}, {rate}"] = certified
             if name == "thresholds":
-                nominate = partial(certified, bound="nominate", horizon=PEOPLE)
+                nominate = partial(certified, rules=Nominated(rules), horizon=PEOPLE)
                 asked[f"certified, nominated {name}, {rate}"] = nominate
             if name not in ("own model", "linear"):  # it needs a class whose growth is known
                 asked[f"two-phase, {name}, {rate}"] = two_phase

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from evenhand.contracts import HypothesisClass
 from evenhand.environments import Discrete
 from evenhand.fairness import FalsePositiveRate
 from evenhand.learners import (
@@ -47,6 +48,24 @@ def world(names=("a", "b")):
 
 
 WORLD = world()
+
+
+class Nominated(HypothesisClass):
+    """The rules of another class, of which it says that there are a million: they are nominated."""
+
+    log_size = float(np.log(1e6))
+
+    def __init__(self, given):
+        self.given = given
+        self.exact = given.exact
+        self.uses_group = given.uses_group
+
+    @property
+    def params(self):
+        return {"class": "nominated", "given": self.given.params}
+
+    def bind(self, features, group):
+        return self.given.bind(features, group)
 
 
 def two_phase(**changed):

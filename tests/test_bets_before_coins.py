@@ -10,6 +10,7 @@ chance. The attack at full size is `tests/claims/test_bets_before_coins.py`.
 import numpy as np
 import pytest
 from tests.eraser import DELTA, PRICES, many_contexts, rounds_ahead, wanted_direction
+from tests.play import Nominated
 
 from evenhand import CertifiedLearner, FalsePositiveRate
 from evenhand.bounds import BettingBound, Cohort, Forecast
@@ -21,11 +22,12 @@ PEOPLE = 1200
 class Twin:
     """A learner, and people who are drawn alike for each twin."""
 
-    def __init__(self, rate, seed=3, **settings):
+    def __init__(self, rate, seed=3, *, nominates=False, **settings):
         self.world = many_contexts(rate, contexts=40)
         # with a limit of 1 every mixture has a certificate, which shows the rule's intervals
+        rules = self.world.hypotheses
         self.learner = CertifiedLearner(
-            self.world.hypotheses,
+            Nominated(rules) if nominates else rules,
             rate,
             1.0,
             DELTA,
@@ -80,7 +82,7 @@ def twins(rate, **settings):
     return one, other, decisions.first_round
 
 
-@pytest.mark.parametrize("settings", [{}, {"bound": "nominate", "horizon": 10_000}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"nominates": True, "horizon": 10_000}], ids=str)
 @pytest.mark.parametrize("rate", ["fpr", "fnr", "selection"])
 def test_erasing_people_of_closed_epochs_does_not_change_how_the_open_one_is_judged(rate, settings):
     one, other, first = twins(rate, **settings)

@@ -372,7 +372,6 @@ OTHER = {
     "limit": 0.4,
     "delta": 0.2,
     "rate": {"is": "record", "kind": "SelectionRate", "fields": {}},
-    "bound": "nominate",
     "group_use": "decide",
     "maturity": 77.0,
     "drift_false_alarm": 0.5,
@@ -411,7 +410,7 @@ def test_a_setting_that_was_changed_is_an_error_that_names_it(name, betting):
 
 @pytest.mark.parametrize(
     "name",
-    ["limit", "delta", "rate", "bound", "group_use", "maturity", "drift_false_alarm", "seed"],
+    ["limit", "delta", "rate", "group_use", "maturity", "drift_false_alarm", "seed"],
 )
 def test_a_setting_that_was_changed_everywhere_but_in_the_guarantee_is_an_error(name, betting):
     document = betting.document
@@ -423,7 +422,7 @@ def test_a_setting_that_was_changed_everywhere_but_in_the_guarantee_is_an_error(
 def test_a_guarantee_that_was_changed_alone_is_an_error(betting):
     document = betting.document
     guarantee = document["state"]["fields"]["guarantee"]["fields"]
-    others = {"limit": 0.5, "delta": 0.2, "seed": 5, "bound": "nominate", "maturity": 3.0}
+    others = {"limit": 0.5, "delta": 0.2, "seed": 5, "nominates": True, "maturity": 3.0}
     for name, other in others.items():
         kept, guarantee[name] = guarantee[name], other
         betting.is_an_error(name, document=document)

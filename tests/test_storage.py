@@ -360,9 +360,7 @@ class OtherCuts(Cuts):
 
 def incumbent(hypotheses):
     """A learner that knows a rule of this kind, and has begun."""
-    learner = eh.CertifiedLearner(
-        hypotheses, "fpr", 0.3, 0.05, bound="nominate", candidates=[AtLeast(0.5)], seed=1
-    )
+    learner = eh.CertifiedLearner(hypotheses, "fpr", 0.3, 0.05, candidates=[AtLeast(0.5)], seed=1)
     play(learner, 1500, 1)
     assert AtLeast(0.5) in learner.state.process.members
     return learner

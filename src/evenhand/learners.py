@@ -21,7 +21,6 @@ from evenhand.algorithms.certified import certificates
 from evenhand.algorithms.certified.choose import SCHEDULE
 from evenhand.algorithms.certified.forecast import RateForecast, sentences
 from evenhand.algorithms.certified.quota import Quota
-from evenhand.algorithms.certified.settings import BoundName
 from evenhand.algorithms.certified.state import CertifiedState, Guarantee
 from evenhand.algorithms.certified.step import Certified
 from evenhand.algorithms.exploration import (
@@ -92,7 +91,9 @@ class CertifiedLearner(EpochLearner):
     ----------
     hypotheses : HypothesisClass, str or classifier
         The rules that may be mixed: a class, its name ("stumps"), or a scikit-learn classifier or
-        pipeline, which becomes an `Estimator`.
+        pipeline, which becomes an `Estimator`. Finite classes, thresholds and stumps are judged
+        whole; of classes that are fitted, or whose members nobody can list, single rules are
+        nominated, each of which is judged by later people.
     rate : Rate, str, or a sequence of them
         The rates whose gaps are limited.
     limit : float
@@ -101,9 +102,6 @@ class CertifiedLearner(EpochLearner):
         Probability that the limit is ever exceeded over the learner's whole run.
     horizon : int, optional
         How many people will come; it is only used to weigh exploration.
-    bound : {"betting", "nominate"}, optional
-        "betting" is the default for finite classes, thresholds and stumps, "nominate" for fitted
-        classes.
     prices : Prices, optional
         What errors cost.
     group_use : {"certify_only", "decide"}
@@ -149,7 +147,7 @@ class CertifiedLearner(EpochLearner):
     Raises
     ------
     InvalidInput
-        If a setting makes no sense, or the bound does not cover the class.
+        If a setting makes no sense.
 
     Examples
     --------
@@ -169,7 +167,6 @@ class CertifiedLearner(EpochLearner):
         delta: float,
         *,
         horizon: int | None = None,
-        bound: BoundName | None = None,
         prices: Prices | None = None,
         group_use: GroupUse = "certify_only",
         audit_rate: float | Literal["auto"] = "auto",
@@ -191,7 +188,6 @@ class CertifiedLearner(EpochLearner):
             "limit": limit,
             "delta": delta,
             "horizon": horizon,
-            "bound": bound,
             "prices": prices,
             "group_use": group_use,
             "audit_rate": audit_rate,
@@ -283,14 +279,11 @@ class CertifiedLearner(EpochLearner):
         return self.algorithm.quota
 
     @property
-    def bound(self) -> str:
-        """The name of the bound."""
-        return self.algorithm.bound_name
-
-    @property
-    def fitted(self) -> bool:
-        """Whether hypotheses are fitted and nominated one by one."""
-        return self.algorithm.fitted
+    def nominates(self) -> bool:
+        """Whether hypotheses are nominated one by one instead of judged all at once: those of
+        fitted classes, and of classes whose members nobody can list.
+        """
+        return self.algorithm.nominates
 
     @property
     def schedule(self) -> PracticalSchedule:

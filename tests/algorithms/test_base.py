@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.play import FPR, WORLD, certified, every_learner, two_phase
+from tests.play import FPR, WORLD, Nominated, certified, every_learner, two_phase
 
 from evenhand import storage
 from evenhand.algorithms.base import Forgets, HasNotes, Note
@@ -22,7 +22,7 @@ LEARNERS = every_learner() | {
     "certified": certified(),
     "certified, group decides": certified(group_use="decide"),
     "certified, with a window": certified(maturity=4.0),
-    "certified, nominated": certified(bound="nominate", horizon=3000),
+    "certified, nominated": certified(hypotheses=Nominated(WORLD.hypotheses), horizon=3000),
     "certified, linear rules": certified(hypotheses=Linear(), horizon=3000),
     "explore, exploit": ExploreExploit(FPR, seed=1),
     "semi-logistic": SemiLogistic(FPR, seed=1),
@@ -146,7 +146,7 @@ def test_forgetting_and_notes_change_nothing(name):
 SERVED = {
     "two-phase": two_phase,
     "certified": certified,
-    "certified, nominated": lambda: certified(bound="nominate", horizon=3000),
+    "certified, nominated": lambda: certified(hypotheses=Nominated(WORLD.hypotheses), horizon=3000),
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tests.algorithms.certified.test_tally import CLASSES, people
 from tests.algorithms.test_base import LEARNERS, written
-from tests.play import WORLD, two_phase
+from tests.play import WORLD, Nominated, two_phase
 
 import evenhand
 from evenhand import CertifiedLearner, Linear
@@ -23,6 +23,7 @@ from evenhand.computing import computing_in
 from evenhand.hypotheses import estimator
 
 OWN = evenhand.__path__[0]
+CUTS = Nominated(CLASSES["thresholds"])
 BLOCK = 200
 POINTS = 3
 """Interruptions of each step: so many evenly spread, drawn from all lines, and drawn from the first
@@ -84,8 +85,8 @@ MADE = {
     "linear, rows": lambda: certified(hypotheses=Linear(), horizon=9000),
     "linear, counts": lambda: certified("counts", Linear(), horizon=9000),
     "cap": lambda: certified(accept_at_most=0.6),
-    "nominated thresholds": lambda: certified(bound="nominate", horizon=9000),
-    "nominated thresholds, counts": lambda: certified("counts", bound="nominate", horizon=9000),
+    "nominated thresholds": lambda: certified("rows", CUTS, horizon=9000),
+    "nominated thresholds, counts": lambda: certified("counts", CUTS, horizon=9000),
 }
 
 
@@ -192,7 +193,9 @@ def test_a_learner_that_is_interrupted_and_stored_decides_as_one_that_is_not(nam
     with pytest.raises(Interrupted), Lines(line):
         one.open_epoch()
     one.save(tmp_path / "learner.evenhand")
-    one = evenhand.load(tmp_path / "learner.evenhand", same_coins=True)
+    one = evenhand.load(
+        tmp_path / "learner.evenhand", hypotheses=learner.hypotheses, same_coins=True
+    )
     decided = []
     for each in (one, two):
         each.observe(decisions.round[known], label[known])

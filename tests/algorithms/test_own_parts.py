@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from evenhand import CertifiedLearner, Estimator, ScoreThresholds, Stumps, TwoPhaseLearner
+from evenhand.algorithms.certified import start as certified_start
 from evenhand.algorithms.certified.choose import PlanningInputs
 from evenhand.algorithms.own_parts import OwnPartFailed, can_be_enumerated, watched
 from evenhand.contracts import Hypothesis, HypothesisClass
-from evenhand.errors import EvenhandError, InvalidInput, NotFinite
+from evenhand.errors import EvenhandError, NotFinite
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, FiniteClass
 from evenhand.hypotheses.thresholds import Threshold
 
@@ -230,21 +231,38 @@ def test_features_that_are_no_numbers_are_refused_and_the_next_people_are_not(ba
 # a class of the user's
 
 
-def test_a_class_that_cannot_be_enumerated_is_refused_with_the_way_out():
-    with pytest.raises(InvalidInput) as raised:
-        certified(HalfPlanes())
-    assert raised.value.argument == "hypotheses"
-    assert 'bound="nominate"' in str(raised.value)
+def test_rules_are_nominated_from_a_class_that_does_not_list_them():
     assert can_be_enumerated(HalfPlanes()) is False
     assert can_be_enumerated(Listed()) is True
-    learner = play(certified(HalfPlanes(), bound="nominate", horizon=4000), 80)
-    assert learner.state.process.members
-    assert play(certified(Listed())).state.process.members
+    learner = play(certified(HalfPlanes(), horizon=4000), 80)
+    assert learner.nominates
+    assert 0 < len(learner.state.process.members) < len(RULES)
+    learner = play(certified(Listed()))
+    assert not learner.nominates
+    assert len(learner.state.process.members) == len(RULES)
+
+
+class ListedAtFirst(Listed):
+    """It lists its members on the two rows that it is tried on, and on no others."""
+
+    def bind(self, features, group):
+        few = len(features) == 2
+        return super().bind(features, group) if few else HalfPlanes.bind(self, features, group)
+
+
+def test_a_class_that_does_not_list_its_members_when_they_are_needed_leaves_constants(monkeypatch):
+    learner = play(certified(ListedAtFirst()))
+    assert constants_alone(learner)
+    assert "exact = False" in texts(learner)[0]
+    monkeypatch.setattr(certified_start, "MOST_LOG_SIZE", 1.0)
+    learner = play(certified(Listed()))
+    assert constants_alone(learner)
+    assert f"{len(RULES)} members" in texts(learner)[0]
 
 
 @pytest.mark.parametrize("calls", [(1,), (2, 3), "all"])
 def test_an_oracle_that_fails_leaves_the_last_policy_and_evidence_goes_on(calls):
-    learner = certified(HalfPlanes(calls=calls), bound="nominate", horizon=4000)
+    learner = certified(HalfPlanes(calls=calls), horizon=4000)
     said = []
     play(learner, 80, then=lambda one: said.extend(texts(one)))
     assert "the class HalfPlanes raised Broken: no answer today" in said[0]

@@ -19,7 +19,7 @@ from evenhand.algorithms.settings import as_groups, require_whole
 from evenhand.algorithms.two_phase import TwoPhase
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
-from evenhand.hypotheses import ACCEPT_ALL, Linear, ScoreThresholds, Stumps, Threshold
+from evenhand.hypotheses import ACCEPT_ALL, ScoreThresholds, Stumps, Threshold
 from evenhand.learners import AcceptAll, Uniform
 from evenhand.words import Prices
 
@@ -95,7 +95,6 @@ WRONG = [
     (certified, "maturity", [*NO_NUMBERS, 0, -1.0]),
     (certified, "drift_false_alarm", [*NO_NUMBERS, None, 0, 1, 2, -1e-3]),
     (certified, "fallback", ["wait", None, True, 0]),
-    (certified, "bound", ["bootstrap", 3, "kl"]),
     (certified, "groups", GROUPS),
 ]
 
@@ -116,12 +115,6 @@ def test_the_value_is_shown_as_it_was_given(value):
         require_whole("rounds", value, 1, "rounds are whole")
     assert repr(value) in caught.value.message
     assert caught.value.requirement == "rounds are whole"
-
-
-def test_a_class_that_is_too_rich_for_a_union_names_the_bound():
-    with pytest.raises(InvalidInput) as caught:
-        certified(hypotheses=Linear(), bound="betting")
-    assert caught.value.argument == "bound"
 
 
 def test_a_class_that_looks_at_the_group_names_the_use_of_the_group():
@@ -201,10 +194,10 @@ def test_settings_that_make_sense_are_taken():
 
 
 @pytest.mark.thorough
-def test_a_model_becomes_a_class_and_chooses_its_bound():
-    assert certified(hypotheses=DecisionTreeClassifier(max_depth=2)).bound_name == "nominate"
+def test_a_model_becomes_a_class_from_which_rules_are_nominated():
+    assert certified(hypotheses=DecisionTreeClassifier(max_depth=2)).nominates
     listed = eh.FiniteClass([ACCEPT_ALL, Threshold(0, 0.5, 1)])
-    assert certified(hypotheses=listed).bound_name == "betting"
+    assert not certified(hypotheses=listed).nominates
 
 
 def test_nothing_raw_ever_leaves_a_constructor():
@@ -225,7 +218,7 @@ def test_nothing_raw_ever_leaves_a_constructor():
         eh.CertifiedLearner: (
             common,
             (
-                *("bound", "audit_rate", "audit_budget", "maturity", "fallback", "groups", "seed"),
+                *("audit_rate", "audit_budget", "maturity", "fallback", "groups", "seed"),
                 *("accept_at_most", "accept_at_least", "quota", "candidates"),
             ),
         ),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from tests.play import Nominated
 
 from evenhand.environments import (
     Discrete,
@@ -35,7 +36,8 @@ from evenhand.words import Prices
 DELTA = 0.05
 FPR = FalsePositiveRate()
 ROUNDING = 1e-9
-BOUNDS = ("betting", "nominate")
+WAYS = ("betting", "nominate")
+"""All rules of a class at once, or those that are nominated."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +88,12 @@ LADDERS: dict[str, Scenario] = {
     "ladder, prices 10:1": Scenario(score_ladder, 0.10, CHEAP_REJECT, thresholds=True),
     "ladder, far groups": Scenario(lambda: score_ladder(shift=0.3), 0.10, thresholds=True),
 }
-"""Threshold classes, for DKW (which covers nothing else)."""
+"""Threshold classes."""
 for _seed in range(1000, 1040):
     SCENARIOS[f"random {_seed}"] = Scenario(lambda seed=_seed: random_population(seed), 0.10)
 """Fresh random populations, used for no tuning."""
 
 SPREAD = tuple(name for name in SCENARIOS if not name.startswith("random 1"))
-
-
-def scenarios_of(bound: str) -> tuple[str, ...]:
-    return tuple(LADDERS) if bound == "dkw" else SPREAD
 
 
 @lru_cache(maxsize=64)
@@ -128,18 +126,20 @@ class CertificationRun:
 
 
 def learner_for(
-    name: str, bound: str | None = None, *, limit: float | None = None, **settings: Any
+    name: str, way: str = "betting", *, limit: float | None = None, **settings: Any
 ) -> CertifiedLearner:
     told, world = scenario(name)
     hypotheses = ScoreThresholds() if told.thresholds else world.hypotheses
-    given = {"bound": bound, "prices": told.prices, **settings}
+    if way == "nominate":
+        hypotheses = Nominated(hypotheses)
+    given = {"prices": told.prices, **settings}
     return CertifiedLearner(hypotheses, FPR, limit or told.limit, DELTA, **given)
 
 
 def live(
     seed: int,
     name: str,
-    bound: str | None = None,
+    way: str = "betting",
     rounds: int = 20_000,
     compared_with: float | None = None,
     **settings: Any,
@@ -148,7 +148,7 @@ def live(
     regret is to the best policy with gap compared_with (default: the limit).
     """
     _, world = scenario(name)
-    learner = learner_for(name, bound, **settings)
+    learner = learner_for(name, way, **settings)
     prices = learner.prices
     run = simulate(learner, world, rounds, seed, compared_with or learner.limit)
     weights = np.array([learned(policy) for policy in run.policies])
@@ -217,9 +217,9 @@ def missed(learner: CertifiedLearner, world: Discrete) -> bool:
 
 
 def lives(
-    jobs: Iterable[tuple[int, str, str | None]], workers: int = 1, **settings: Any
+    jobs: Iterable[tuple[int, str] | tuple[int, str, str]], workers: int = 1, **settings: Any
 ) -> list[CertificationRun]:
-    """`live` for each (seed, scenario, bound), over several processes if asked."""
+    """`live` for each (seed, scenario) or (seed, scenario, way); in several processes if asked."""
     if workers == 1:
         return [live(*job, **settings) for job in jobs]
     return Parallel(n_jobs=workers)(delayed(live)(*job, **settings) for job in jobs)

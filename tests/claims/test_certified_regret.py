@@ -58,7 +58,7 @@ def regrets(name, horizon, guarantee, seed=0):
         two_phase_regret(world, guarantee, horizon, seed, exploration_rounds=T0)
         for T0 in exploration_grid(world, guarantee, horizon)
     ]
-    certified = live(seed, name, None, horizon, limit=guarantee)
+    certified = live(seed, name, rounds=horizon, limit=guarantee)
     return certified.regret, own, min(hindsight), certified.violated
 
 
@@ -86,7 +86,7 @@ def test_the_check_sees_a_certificate_that_is_too_dear():
     """
     name, horizon, guarantee = POPULATIONS[0], 10**5, 0.12
     own = two_phase_regret(scenario(name)[1], guarantee, horizon, seed=0)
-    dear = live(0, name, None, horizon, limit=guarantee, audit_rate=0.5)
+    dear = live(0, name, rounds=horizon, limit=guarantee, audit_rate=0.5)
     assert not is_cheaper(dear.regret, own, own)
     assert not dear.violated
     assert not is_cheaper(own, own, own)

@@ -62,7 +62,7 @@ def excess(life):
 
 def against_constants(names, prices, seeds, rounds, workers=1):
     found = lives(
-        [(seed, name, None) for name in names for seed in seeds],
+        [(seed, name) for name in names for seed in seeds],
         workers,
         rounds=rounds,
         prices=prices,
@@ -73,7 +73,7 @@ def against_constants(names, prices, seeds, rounds, workers=1):
 
 def test_the_learned_policy_soon_has_most_of_the_weight():
     """Three fresh populations: more than half by 20,000 rounds."""
-    assert all(life.learned_weight > 0.5 for life in lives([(0, name, None) for name in FRESH[:3]]))
+    assert all(life.learned_weight > 0.5 for life in lives([(0, name) for name in FRESH[:3]]))
 
 
 def test_a_truly_fair_class_is_certified():
@@ -94,7 +94,7 @@ def test_never_worse_than_the_best_constant_by_more_than_the_audits(prices):
 
 @pytest.mark.claims
 def test_full_half_of_the_weight(claims, workers):
-    found = lives([(seed, name, None) for name in FRESH for seed in range(5)], workers)
+    found = lives([(seed, name) for name in FRESH for seed in range(5)], workers)
     weights = np.array([life.learned_weight for life in found])
     half = np.array([life.half_weight_at for life in found])
     claims.add(
@@ -150,7 +150,7 @@ def test_full_against_the_best_constant(claims, workers, prices, rounds):
 
 def test_the_check_sees_a_learner_that_is_worse():
     """Negative control: the same runs with a tenth of the rounds' prices added to their regret."""
-    found = lives([(3, "random", None)], rounds=5000)
+    found = lives([(3, "random")], rounds=5000)
     assert (
         excess(found[0])
         <= 0

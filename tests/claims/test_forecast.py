@@ -42,7 +42,7 @@ from evenhand.algorithms.certified.evidence import FIRST_PEOPLE, group_codes
 from evenhand.algorithms.certified.forecast import Prospect, epoch_length
 from evenhand.algorithms.certified.priced_course import expected_course
 from evenhand.algorithms.certified.prior import likely_delta_parts
-from evenhand.algorithms.certified.settings import FIRST_FITTED, FIRST_ROUNDS
+from evenhand.algorithms.certified.settings import FIRST_NOMINATED, FIRST_ROUNDS
 from evenhand.algorithms.certified.state import LATER_GROUPS
 from evenhand.bounds import BettingBound
 from evenhand.environments import LowerBound, Replay, random_population, threshold_population
@@ -173,7 +173,7 @@ def first_look(planned, terms):
     """
     start = float(FIRST_ROUNDS)
     if planned.fitted:
-        start = float(np.clip(float(terms.horizon) // 100, FIRST_ROUNDS, FIRST_FITTED))
+        start = float(np.clip(float(terms.horizon) // 100, FIRST_ROUNDS, FIRST_NOMINATED))
     rarest = float(planned.denominators(terms.rates).min())
     while start * rarest < FIRST_PEOPLE and start < terms.horizon:
         start += epoch_length(start)

@@ -15,6 +15,7 @@ import numpy as np
 from tests.bounds import exact_wealth
 from tests.bounds.betting_checks import pair_log_wealth
 from tests.bounds.betting_worlds import added
+from tests.play import Nominated
 
 from evenhand.algorithms.certified.nominate import nominate
 from evenhand.bounds import BettingBound
@@ -57,12 +58,15 @@ class Coin:
         return np.full(size, self.value) if np.isscalar(self.value) else self.value[:size]
 
 
-def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
+def learner_at_work(rounds=600, limit=0.3, rate=FPR, *, nominates=False, **settings):
     """A learner at the start of an epoch in which acceptance probabilities differ and are small for
     some.
     """
     given = {"audit_rate": 0.08, "seed": 3, "groups": ("a", "b"), **settings}
-    learner = CertifiedLearner(world().hypotheses, rate, limit, 0.05, **given)
+    hypotheses = world().hypotheses
+    if nominates:
+        hypotheses = Nominated(hypotheses)
+    learner = CertifiedLearner(hypotheses, rate, limit, 0.05, **given)
     people = stream(1, "people")
     while learner.round < rounds or learner.rounds_left:
         play(learner, world().draw(min(50, max(learner.rounds_left, 1)), people))
@@ -248,7 +252,7 @@ def check_audit_counts(learner, acceptance, counts):
 
 def check_nominees_are_judged_by_later_people():
     """The evidence of the N-th nominated hypothesis counts rounds after its booking alone."""
-    learner = learner_at_work(3000, 0.03, bound="nominate")
+    learner = learner_at_work(3000, 0.03, nominates=True)
     state = learner.state.process.state
     closed = learner.epoch.first_round
     assert len(state.rounds) >= 2
@@ -260,7 +264,7 @@ def check_nominees_ignore_epochs_opened_before():
     """People of an epoch that was open at the nomination and closes after it change nothing for
     the nominee: no bet on them was fixed before their coins.
     """
-    learner = learner_at_work(3000, 0.03, bound="nominate")
+    learner = learner_at_work(3000, 0.03, nominates=True)
     play(learner, world().draw(learner.rounds_left, stream(2, "people")))
     bound = learner.hypotheses.bind(learner.online.rounds.features_of(slice(100)), None)
     members = (bound.hypothesis(0),)
@@ -284,7 +288,7 @@ def check_people_are_counted_once():
 
 def check_the_ledger_adds_up():
     """Shares of all processes sum to delta at most, and each threshold pays for its own share."""
-    learner = learner_at_work(3000, 0.03, bound="nominate")
+    learner = learner_at_work(3000, 0.03, nominates=True)
     bound = learner.state.process.bound
     bets = len(bound.horizons)
     paid = 2 * bets * np.exp(-bound.joint_threshold) + 4 * bets * np.exp(-bound.box_threshold)

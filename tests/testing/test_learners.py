@@ -11,7 +11,7 @@ from tests.testing.own_learner import BROKEN, OwnLearner
 
 from evenhand.environments import LowerBound, Scores
 from evenhand.errors import ProtocolError
-from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, GroupClassifier, ScoreThresholds
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, GroupClassifier, Linear, ScoreThresholds
 from evenhand.learners import LEARNERS as LOADED
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner, Uniform
 from evenhand.policies import Mixture
@@ -37,9 +37,7 @@ LEARNERS = every_learner() | {
     "certified, with a window": CertifiedLearner(
         WORLD.hypotheses, FPR, 0.3, 0.1, maturity=40.0, seed=1
     ),
-    "certified, nominated": CertifiedLearner(
-        WORLD.hypotheses, FPR, 0.3, 0.1, bound="nominate", horizon=5000, seed=1
-    ),
+    "certified, nominated": CertifiedLearner(Linear(), FPR, 0.3, 0.1, horizon=5000, seed=1),
     "explore, exploit": ExploreExploit(FPR, seed=1),
     "semi-logistic": SemiLogistic(FPR, seed=1),
 }

@@ -132,7 +132,7 @@ def command(
                                 tradeoff_exponent
       as-printed                the paper to the letter, with its constants: method, epochs,
                                 schedule, tradeoff_exponent
-      certified                 no exploration phase, beyond the paper: bound, audit_rate,
+      certified                 no exploration phase, beyond the paper: audit_rate,
                                 audit_budget, accept_at_most, accept_at_least
       explore-then-commit       explores T^(2/3) rounds: the same options, same_exploration
       explore-then-commit-same  explores as long as two-phase does: the same options

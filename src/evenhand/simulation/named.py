@@ -242,7 +242,6 @@ LEARNERS: Registry[Entry] = Registry(
             "accept-all from the start, certifies rules as labels come in, and gives them as much "
             "weight as the limit allows.",
             {
-                "bound": _one_of("betting", "nominate"),
                 "audit_rate": float,
                 "audit_budget": float,
                 "accept_at_most": float,

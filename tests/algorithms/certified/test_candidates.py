@@ -35,9 +35,9 @@ def played(told, people=PEOPLE, block=50):
     return told
 
 
-@pytest.mark.parametrize("bound", ["betting", "nominate"])
-def test_they_are_the_first_members_and_have_certificates(bound):
-    told = played(learner([TODAY], bound=bound))
+@pytest.mark.parametrize("hypotheses", [eh.ScoreThresholds(), eh.Linear()], ids=["cuts", "linear"])
+def test_they_are_the_first_members_and_have_certificates(hypotheses):
+    told = played(learner([TODAY], hypotheses))
     assert told.state.process.members[0] == TODAY
     certificate = told.certify(Mixture((TODAY, ACCEPT_ALL), (0.05, 0.95)))
     assert certificate.gaps

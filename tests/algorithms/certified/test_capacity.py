@@ -6,7 +6,7 @@ or limit with probability delta = .05; of the few seeded runs here none does.
 
 import numpy as np
 import pytest
-from tests.play import WORLD
+from tests.play import WORLD, Nominated
 
 import evenhand as eh
 from evenhand.environments import lending, random_population
@@ -19,7 +19,7 @@ from evenhand.simulation import simulate
 from evenhand.words import Prices
 
 ROUNDING = 1e-9
-BOUNDS = ("betting", "nominate")
+CLASSES = {"all at once": lambda given: given, "nominated": Nominated}
 
 
 def share(world, policy):
@@ -27,8 +27,9 @@ def share(world, policy):
     return float(world.probability @ policy.acceptance(world.features, shown))
 
 
-def learner(world=WORLD, rate="fpr", limit=0.2, **settings):
-    return CertifiedLearner(world.hypotheses, rate, limit, 0.05, **{"seed": 1, **settings})
+def learner(world=WORLD, rate="fpr", limit=0.2, kind="all at once", **settings):
+    hypotheses = CLASSES[kind](world.hypotheses)
+    return CertifiedLearner(hypotheses, rate, limit, 0.05, **{"seed": 1, **settings})
 
 
 def kept(run, world, cap=1.0, floor=0.0):
@@ -38,12 +39,12 @@ def kept(run, world, cap=1.0, floor=0.0):
     return within and run.worst_gap <= run.learner.limit + ROUNDING
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("cap", [0.05, 0.2, 0.8])
-def test_every_policy_keeps_cap_and_limit(bound, cap):
+def test_every_policy_keeps_cap_and_limit(kind, cap):
     """6 runs, one a cell; a cell fails by chance with probability below .05."""
     world = random_population(7, contexts=20, hypotheses=30)
-    run = simulate(learner(world, limit=0.1, bound=bound, accept_at_most=cap), world, 3000, 1, 0.1)
+    run = simulate(learner(world, limit=0.1, kind=kind, accept_at_most=cap), world, 3000, 1, 0.1)
     assert kept(run, world, cap)
     assert run.learner.certificate.accepted[1] <= cap + ROUNDING
 
@@ -84,10 +85,10 @@ def test_what_is_booked_with_a_cap_stays_within_delta_and_without_one_is_nothing
     assert not any("share" in booking.process for booking in free.bookings)
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize(("cap", "floor"), [(0.5, 0.3), (1.0, 0.4), (0.25, 0.25)])
-def test_a_floor_is_kept(bound, cap, floor):
-    settings = {"accept_at_most": cap, "accept_at_least": floor, "bound": bound}
+def test_a_floor_is_kept(kind, cap, floor):
+    settings = {"accept_at_most": cap, "accept_at_least": floor, "kind": kind}
     run = simulate(learner(**settings, prices=Prices(5.0, 1.0)), WORLD, 4000, 1, 0.2)
     assert kept(run, WORLD, cap, floor)
     assert run.learner.certificate.floor_suspended is None

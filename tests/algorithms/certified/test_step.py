@@ -235,6 +235,14 @@ class TestContinuousFeatures:
         assert abs(scores().gap(told.policy)) <= 0.25 + 1e-9
         assert told.learned_weight > 0.05
 
+    def test_a_threshold_for_each_group_is_nominated_and_then_certified(self):
+        told = learner(ScoreThresholds(per_group=True), limit=0.25, group_use="decide")
+        play_continuous(told, scores().draw, 5000, 1)
+        assert told.nominates
+        assert told.certificate.status == "certified"
+        assert told.learned_weight > 0.5
+        assert abs(scores().gap(told.policy)) <= 0.25 + 1e-9
+
     @pytest.mark.thorough
     @pytest.mark.parametrize(
         "hypotheses",
@@ -243,7 +251,7 @@ class TestContinuousFeatures:
     )
     def test_fitted_classes_are_nominated_and_then_certified(self, hypotheses):
         told = play_continuous(learner(hypotheses, limit=0.25), vectors, 5000, 1)
-        assert told.bound == "nominate"
+        assert told.nominates
         assert told.learned_weight > 0.3
         assert told.certificate.spent <= 0.05
         truth = vectors(200_000, stream(3, "truth"))

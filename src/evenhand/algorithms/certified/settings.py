@@ -13,39 +13,38 @@ from evenhand.algorithms.settings import require_choice, require_number
 from evenhand.contracts import GroupUse, HypothesisClass, Rate
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import require_certifiable
+from evenhand.hypotheses import ScoreThresholds
 from evenhand.shares import require_share
 
-BoundName = Literal["betting", "nominate"]
 FIRST_ROUNDS = 100
-FIRST_FITTED = 1000
-"""Rounds of the first epoch; a class that is fitted needs more labels than one that is judged as it
-is."""
+FIRST_NOMINATED = 1000
+"""Rounds of the first epoch; rules that are chosen by labels need more of them than rules that are
+judged as they are."""
 MOST_LOG_SIZE = 12.0
 """A union bound is taken over classes up to this ln|H|."""
 CUTS = 64
 """Cuts per column, for stumps."""
 
 
-def too_rich(hypotheses: HypothesisClass) -> bool:
-    """Whether no union over the class can be paid: it cannot be enumerated, or is too large."""
+def must_nominate(hypotheses: HypothesisClass) -> bool:
+    """Whether rules are nominated one by one: nobody can list the members of the class, or they
+    are too many to pay for a union over them.
+    """
     size = hypotheses.log_size
-    return not hypotheses.exact or (isfinite(size) and size > MOST_LOG_SIZE)
+    if not hypotheses.exact or (isfinite(size) and size > MOST_LOG_SIZE):
+        return True
+    if is_own(hypotheses):
+        return can_be_enumerated(hypotheses) is False
+    return isinstance(hypotheses, ScoreThresholds) and hypotheses.per_group
 
 
-def bound_name(bound: BoundName | None, hypotheses: HypothesisClass) -> BoundName:
-    """The name of the bound; by default the one that covers the class."""
-    if bound is None:
-        return "nominate" if too_rich(hypotheses) else "betting"
-    return bound
-
-
-def first_length(horizon: int | None, *, fitted: bool) -> int:
+def first_length(horizon: int | None, *, nominates: bool) -> int:
     """Rounds of the first epoch."""
-    if not fitted:
+    if not nominates:
         return FIRST_ROUNDS
     if horizon is None:
-        return FIRST_FITTED
-    return int(np.clip(horizon // 100, FIRST_ROUNDS, FIRST_FITTED))
+        return FIRST_NOMINATED
+    return int(np.clip(horizon // 100, FIRST_ROUNDS, FIRST_NOMINATED))
 
 
 def bound_or_none(given: float | None, none: float) -> float | None:
@@ -133,35 +132,13 @@ def require_keep(keep: str, quota: Quota | None) -> None:
 
 
 def require_fitting_class(
-    hypotheses: HypothesisClass,
-    bound: BoundName | None,
-    group_use: GroupUse,
-    rates: tuple[Rate, ...],
+    hypotheses: HypothesisClass, group_use: GroupUse, rates: tuple[Rate, ...]
 ) -> None:
-    """The bound covers the class, and nobody sees the group unasked."""
-    name = type(hypotheses).__name__
+    """Nobody sees the group unasked, and the rates can be certified."""
     if hypotheses.uses_group and group_use != "decide":
         raise InvalidInput(
-            f'{name} looks at the group, but group_use is "{group_use}".',
+            f'{type(hypotheses).__name__} looks at the group, but group_use is "{group_use}".',
             hint='choose group_use="decide".',
             argument="group_use",
         )
     require_certifiable(rates)
-    if bound not in (None, "nominate") and too_rich(hypotheses):
-        raise InvalidInput(
-            f"{name} is too rich for a union over its members, which the bound "
-            f"{bound_name(bound, hypotheses)!r} pays.",
-            hint='use bound="nominate".',
-            argument="bound",
-        )
-    judges_all = bound != "nominate" and not too_rich(hypotheses)
-    if judges_all and is_own(hypotheses) and can_be_enumerated(hypotheses) is False:
-        raise InvalidInput(
-            f"{name} says that it is exact, and on rows it does not list its members",
-            requirement=f"the bound {bound_name(bound, hypotheses)!r} judges all members of a "
-            "class, by `totals` and `hypothesis` of what `bind` returns "
-            "(evenhand.contracts.Enumeration)",
-            hint='write these two methods, or use bound="nominate", which judges only what the '
-            "class answers.",
-            argument="hypotheses",
-        )

@@ -118,7 +118,7 @@ def start(
             booked = float(part.deltas.sum())
             ledger = ledger.book(what, booked, at=rounds.decided, run=state.run)
     if not guarantee.nominates:
-        what = f"{guarantee.bound} over {len(members)} hypotheses"
+        what = f"betting over {len(members)} hypotheses"
         delta = guarantee.own_delta(state.run)
         ledger = ledger.book(what, delta, at=rounds.decided, run=state.run)
     drift = DriftWatch.start(
@@ -198,12 +198,15 @@ def _members_of(
     try:
         bound = source.bind(past.features, past.group if state.guarantee.group_decides else None)
         if not isinstance(bound, Enumeration):
-            raise CannotStart(f'{name} cannot be enumerated, which needs bound="nominate"')
+            raise CannotStart(
+                f"{name} says that it is exact, and does not list its members; from a class with "
+                "exact = False rules are nominated"
+            )
         size = bound.totals(np.zeros((1, len(past.features)))).shape[1]
         if size and log(size) > MOST_LOG_SIZE:
             raise CannotStart(
-                f"{name} has {size:,} members, and a union over them is too wide; "
-                'bound="nominate" needs none'
+                f"{name} has {size:,} members, and a union over them is too wide; leave columns "
+                "out, or take a class that is fitted"
             )
         every = [bound.hypothesis(i) for i in range(size)]
     except OwnPartFailed as failure:

@@ -46,14 +46,13 @@ GapEnds = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True)
 class Guarantee:
-    """|gap| <= limit for all `rates` and pairs of groups, with probability at least 1 - delta,
-    judged by `bound`.
-    """
+    """|gap| <= limit for all `rates` and pairs of groups, with probability at least 1 - delta."""
 
     rates: tuple[Rate, ...]
     limit: float
     delta: float
-    bound: str
+    nominates: bool
+    """Whether hypotheses are nominated one by one instead of all at once."""
     group_use: GroupUse
     maturity: float | None
     drift_false_alarm: float
@@ -89,11 +88,6 @@ class Guarantee:
     def group_decides(self) -> bool:
         """Whether hypotheses see the group."""
         return self.group_use == "decide"
-
-    @property
-    def nominates(self) -> bool:
-        """Whether hypotheses are nominated one by one instead of all at once."""
-        return self.bound == "nominate"
 
     def run_delta(self, run: int) -> float:
         """delta_r of run r, with what is reserved for groups that join later."""

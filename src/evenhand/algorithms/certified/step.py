@@ -63,10 +63,9 @@ from evenhand.algorithms.certified.sample import (
 )
 from evenhand.algorithms.certified.settings import (
     FIRST_ROUNDS,
-    BoundName,
-    bound_name,
     bound_or_none,
     first_length,
+    must_nominate,
     require_audits,
     require_false_alarm,
     require_fitting_class,
@@ -123,7 +122,6 @@ class Certified:
     delta: float
     _: KW_ONLY
     horizon: int | None = None
-    bound: BoundName | None = None
     prices: Prices = field(default_factory=Prices)
     group_use: GroupUse = "certify_only"
     audit_rate: float | Literal["auto"] = "auto"
@@ -148,7 +146,7 @@ class Certified:
         guarantee = self.guarantee(seed)
         state = CertifiedState(guarantee=guarantee, ledger=DeltaLedger(guarantee.delta))
         aim = 1.0 if self.quota is None else self.quota.aim(Rounds(), None)
-        length = first_length(self.horizon, fitted=self.fitted)
+        length = first_length(self.horizon, nominates=self.nominates)
         first = constant_epoch(state, 1, 0, length, fallback=self.fallback, aim=aim)
         return as_planned(state, first), first
 
@@ -370,10 +368,10 @@ class Certified:
     def _cheapest(
         self, state: CertifiedState, inputs: PlanningInputs, length: int
     ) -> tuple[CertifiedState, Choice]:
-        """Fitted classes nominate and are explored by Algorithm 1, all others by the price of what
-        is not known yet.
+        """Where rules are nominated, Algorithm 1 explores; all others are explored by the price of
+        what is not known yet.
         """
-        if not self.fitted:
+        if not self.nominates:
             return state, inputs.by_price(length)
         if due(state, inputs.log, inputs.audits, inputs.round):
             _, groups = state.running
@@ -546,8 +544,6 @@ class Certified:
         require_group_use(self.group_use)
         require_promise(self.limit)
         require_delta(self.delta)
-        if self.bound is not None:
-            require_choice("bound", self.bound, ("betting", "nominate"))
         require_audits(self.audit_rate, self.audit_budget)
         require_choice("fallback", self.fallback, ("accept", "reject"))
         require_maturity(self.maturity)
@@ -558,7 +554,7 @@ class Certified:
         require_quota(self.quota)
         require_keep(self.keep, self.quota)
         object.__setattr__(self, "candidates", as_candidates(self.candidates) or None)
-        require_fitting_class(self.hypotheses, self.bound, self.group_use, self.rates)
+        require_fitting_class(self.hypotheses, self.group_use, self.rates)
         as_groups(self.groups)
 
     @property
@@ -576,22 +572,17 @@ class Certified:
         """What errors cost."""
         return TransformedLoss.of_prices(self.prices)
 
-    @property
-    def bound_name(self) -> str:
-        """The name of the bound; by default the one that covers the class."""
-        return bound_name(self.bound, self.hypotheses)
-
-    @property
-    def fitted(self) -> bool:
-        """Whether hypotheses are fitted and nominated one by one."""
-        return self.bound_name == "nominate"
+    @cached_property
+    def nominates(self) -> bool:
+        """Whether hypotheses are nominated one by one instead of judged all at once."""
+        return must_nominate(self.hypotheses)
 
     @property
     def _first_arrivals(self) -> int:
-        """N_0: the people whose values are the cuts of thresholds and stumps; fitted classes have
-        no cuts.
+        """N_0: the people whose values are the cuts of thresholds and stumps; nominated rules have
+        none.
         """
-        return 0 if self.fitted else FIRST_ROUNDS
+        return 0 if self.nominates else FIRST_ROUNDS
 
     def guarantee(self, seed: int) -> Guarantee:
         """What is guaranteed."""
@@ -599,7 +590,7 @@ class Certified:
             rates=self.rates,
             limit=float(self.limit),
             delta=self.delta,
-            bound=self.bound_name,
+            nominates=self.nominates,
             group_use=self.group_use,
             maturity=self.maturity,
             drift_false_alarm=self.drift_false_alarm,
