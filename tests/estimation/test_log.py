@@ -7,7 +7,7 @@ from evenhand.computing import computing_in
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch
 from evenhand.estimation import RoundLog
 from evenhand.estimation import log as module
-from evenhand.estimation.log import History, find_contexts, joined_people, numbered, prices_of
+from evenhand.estimation.log import find_contexts, joined_people, numbered, prices_of
 from evenhand.words import Prices
 
 
@@ -271,93 +271,6 @@ def test_parts_of_logs_are_not_checked_again(monkeypatch):
     assert looks == []
     RoundLog(one.features, None, one.acceptance, one.rejected, one.positive, one.negative)
     assert "features" in looks
-
-
-class TestHistory:
-    def log(self, **changed):
-        columns = dict(
-            features=[[0.0], [1.0]],
-            group=["a", "b"],
-            acceptance=[0.5, 0.25],
-            rejected=[2.0, 0.0],
-            positive=[0.0, 1.0],
-            negative=[1.0, 0.0],
-        )
-        return RoundLog(**{**columns, **changed})
-
-    def one(self, features, group, acceptance, kind):
-        counts = {name: [float(name == kind)] for name in ("rejected", "positive", "negative")}
-        return RoundLog([features], [group], [acceptance], **counts)
-
-    def test_one_round_is_taken_out_of_the_log_of_its_epoch(self):
-        history = History([(1, self.log()), (2, self.log())])
-        assert history.forget(2, self.one([0.0], "a", 0.5, "rejected"))
-        assert history.logs[0][1].rejected.tolist() == [2.0, 0.0]
-        assert history.logs[1][1].rejected.tolist() == [1.0, 0.0]
-        assert history.forget(2, self.one([1.0], "b", 0.25, "positive"))
-        assert history.logs[1][1].features.tolist() == [[0.0]]
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            (3, [0.0], "a", 0.5, "rejected"),
-            (1, [9.0], "a", 0.5, "rejected"),
-            (1, [0.0], "b", 0.5, "rejected"),
-            (1, [0.0], None, 0.5, "rejected"),
-            (1, [0.0], "a", 0.6, "rejected"),
-            (1, [0.0], "a", 0.5, "positive"),
-            (1, [0.0, 0.0], "a", 0.5, "rejected"),
-        ],
-    )
-    def test_a_round_that_is_not_there_is_not_forgotten(self, other):
-        history = History([(1, self.log())])
-        epoch, *round = other
-        assert not history.forget(epoch, self.one(*round))
-        assert history.logs[0][1].rounds == 4
-
-    def test_where_the_history_does_not_show_the_group_it_is_not_asked_for(self):
-        history = History([(1, self.log(group=None))])
-        assert history.forget(1, self.one([0.0], "whoever", 0.5, "negative"))
-        assert history.logs[0][1].rounds == 3
-
-    def test_only_what_is_new_is_merged_into_what_is_known(self, monkeypatch):
-        history, merged, merge = (
-            History([(1, self.log()), (2, self.log(acceptance=0.5))]),
-            [],
-            RoundLog.merged,
-        )
-        count = staticmethod(lambda logs: merged.append([len(log) for log in logs]) or merge(logs))
-        monkeypatch.setattr(RoundLog, "merged", count)
-        whole = history.of()
-        assert history.of() is whole
-        history.logs.append((3, self.log(features=[[1.0], [2.0]])))
-        grown = history.of()
-        assert merged == [[2, 2], [3, 2]]
-        slow = RoundLog.concatenate([log for _, log in history.logs]).aggregated()
-        for name in ("features", "group", "acceptance", "rejected", "positive", "negative"):
-            np.testing.assert_array_equal(getattr(grown, name), getattr(slow, name))
-        assert history.of(with_group=False).group is None
-        assert history.of({2}).rounds == 4
-
-    def test_whoever_is_forgotten_is_not_kept_in_what_is_known(self):
-        history = History([(1, self.log())])
-        assert history.of().rounds == 4
-        history.forget(1, self.one([1.0], "b", 0.25, "positive"))
-        assert history._known is None
-        assert history.of().features.tolist() == [[0.0]]
-        history.logs = []
-        assert history.of() is history._known is None
-
-
-def test_a_cohort_is_learned_from_without_what_could_not_be_accepted():
-    log = RoundLog([[0.0], [1.0]], ["a", "b"], [0.0, 0.5], [3.0, 1.0], [0.0, 2.0], [0.0, 1.0])
-    history = History()
-    history.learn(2, log, with_group=True)
-    history.learn(2, log.where(log.acceptance > 1), with_group=True)
-    ((epoch, kept),) = history.logs
-    assert (epoch, kept.rounds, kept.group.tolist()) == (2, 4.0, ["b"])
-    history.learn(3, log, with_group=False)
-    assert history.logs[1][1].group is None
 
 
 def test_prices_of_some_people_and_end_to_end():

@@ -8,8 +8,7 @@ column and sorted. Both find the same contexts.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from operator import is_not
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -164,11 +163,6 @@ def find_contexts(
 def is_known(group: GroupArray) -> BoolArray:
     """Which rows have a group: None is the unknown one."""
     return np.array([value is not None for value in group.tolist()], dtype=bool)
-
-
-def is_group(group: GroupArray, value: Group) -> BoolArray:
-    """Which rows have this group, whatever kinds of groups there are; None is the unknown one."""
-    return np.array([one == value for one in group.tolist()], dtype=bool)
 
 
 def numbered(group: GroupArray) -> tuple[list[Group], IntArray]:
@@ -505,131 +499,3 @@ def _end_to_end(logs: Sequence[RoundLog]) -> RoundLog:
         for name in ("acceptance", *_COUNTS)
     }
     return RoundLog.of_checked(logs[0].features, group, prices, **columns)
-
-
-@dataclass(eq=False)
-class History:
-    """What the loss has learned from: the logs of resolved rounds, by epoch.
-
-    Parameters
-    ----------
-    logs : list of (int, RoundLog)
-        The epoch of each log, and the log.
-
-    Examples
-    --------
-    >>> log = RoundLog.from_rounds([[1.0], [1.0]], [True, False], [1], 0.5)
-    >>> history = History([(1, log), (2, log)])
-    >>> history.of().count.tolist(), history.of({2}).rounds
-    ([4.0], 2.0)
-    """
-
-    logs: list[tuple[int, RoundLog]] = field(default_factory=list)
-    _known: tuple[tuple[RoundLog, ...], bool, RoundLog] | None = field(
-        default=None, init=False, repr=False
-    )
-    """The logs that were asked for last, whether their groups were, and all of them as one: mostly
-    the next question adds some.
-    """
-
-    def of(self, epochs: set[int] | None = None, *, with_group: bool = True) -> RoundLog | None:
-        """The logs of some epochs as one, aggregated by context.
-
-        Parameters
-        ----------
-        epochs : set of int, optional
-            Which epochs; all by default.
-        with_group : bool
-            Whether rows of different groups stay apart.
-
-        Returns
-        -------
-        RoundLog or None
-            None if there is no log.
-        """
-        chosen = tuple(log for epoch, log in self.logs if epochs is None or epoch in epochs)
-        if not chosen:
-            self._known = None
-            return None
-        known, shown, whole = self._known or ((), with_group, None)
-        if shown != with_group or len(known) > len(chosen) or any(map(is_not, known, chosen)):
-            known = ()
-            whole = None
-        parts = [log if with_group else log.without_group() for log in chosen[len(known) :]]
-        if parts:
-            whole = RoundLog.merged(parts if whole is None else [whole, *parts])
-            self._known = (chosen, with_group, whole)
-        return whole
-
-    def learn(self, epoch: int, log: RoundLog, *, with_group: bool) -> None:
-        """Add the resolved rounds of a cohort, but for those that could not be accepted.
-
-        Parameters
-        ----------
-        epoch : int
-            The epoch of the cohort.
-        log : RoundLog
-            Its resolved rounds.
-        with_group : bool
-            Whether the loss is shown the group.
-        """
-        if log.rounds > 0:
-            shown = log if with_group else log.without_group()
-            self.add([(epoch, shown.where(shown.acceptance > 0))])
-
-    def forget(self, epoch: int, round: RoundLog) -> bool:
-        """Take one round out of the log of its epoch; a row that is left without rounds disappears.
-
-        Parameters
-        ----------
-        epoch : int
-            The epoch of the round.
-        round : RoundLog
-            A log of this one round, with group and prices as they were given.
-
-        Returns
-        -------
-        bool
-            False if there is no such round.
-
-        Notes
-        -----
-        Whatever was fitted to the log is remembered with the log (see `fit_outcomes`), so it is
-        forgotten with it.
-        """
-        kind = next(name for name in _COUNTS if getattr(round, name)[0] > 0)
-        for place, (number, log) in enumerate(self.logs):
-            if number != epoch or log.features.shape[1] != round.features.shape[1]:
-                continue
-            same = (log.features == round.features[0]).all(axis=1)
-            same &= (log.acceptance == round.acceptance[0]) & (getattr(log, kind) > 0)
-            if log.group is not None:
-                same &= is_group(log.group, None if round.group is None else round.group[0])
-            if log.prices is not None and round.prices is not None:
-                for name in ("false_accept", "false_reject"):
-                    same &= getattr(log.prices, name) == getattr(round.prices, name)
-            if same.any():
-                self._known = None
-                counts = getattr(log, kind).copy()
-                counts[int(np.argmax(same))] -= 1
-                left: RoundLog = replace(log, **{kind: counts})
-                rest = [(number, left.where(left.count > 0))] if left.rounds > 0 else []
-                self.logs[place : place + 1] = rest
-                return True
-        return False
-
-    def add(self, logs: Sequence[tuple[int, RoundLog]]) -> None:
-        """Add logs, and keep one log per epoch (two, if the group is known for some alone).
-
-        Parameters
-        ----------
-        logs : sequence of (int, RoundLog)
-            The epoch of each log, and the log.
-        """
-        merged: dict[tuple[int, bool], list[RoundLog]] = {}
-        for epoch, log in [*self.logs, *logs]:
-            merged.setdefault((epoch, log.group is None), []).append(log)
-        self.logs = [
-            (epoch, parts[0] if len(parts) == 1 else RoundLog.merged(parts))
-            for (epoch, _), parts in merged.items()
-        ]
