@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.claims.broken import LaterLabels, LongestPrefix, WhateverHasCome
 from tests.claims.measure import binomial_limit
+from tests.late import LabelDelays, simulate_late
 from tests.play import FPR, WORLD, play
 
 from evenhand import load
@@ -21,7 +22,6 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate
 from evenhand.learners import Exp4, ExploreThenCommit, TwoPhaseLearner
 from evenhand.rounds import Rounds
-from evenhand.simulation import LabelDelays, simulate_late
 
 PEOPLE = WORLD.draw(6000, np.random.default_rng(11))
 BROKEN = (WhateverHasCome, LongestPrefix, LaterLabels)

@@ -22,11 +22,11 @@ import pytest
 from joblib import Parallel, delayed
 from tests.claims.entry import DELTA, FPR, People, close_epoch
 from tests.claims.test_certified_drift import world
+from tests.late import LabelDelays, simulate_late
 
 from evenhand.algorithms.certified import step
 from evenhand.learners import CertifiedLearner
 from evenhand.rounds import NEVER, Rounds
-from evenhand.simulation import LabelDelays, simulate_late
 
 WINDOW, STEP, ROUNDS = 10.0, 50, 20_000
 LIVES, CONTROLS, CHANGED = 300, 20, 50

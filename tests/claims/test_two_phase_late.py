@@ -12,11 +12,12 @@ import pytest
 from joblib import Parallel, delayed
 from tests.claims.broken import WhateverHasCome
 from tests.claims.measure import DELTA, FPR, GAMMA, binomial_limit, population
+from tests.late import LabelDelays, simulate_late
 
 from evenhand.hypotheses import ACCEPT_ALL
 from evenhand.learners import ExploreThenCommit, TwoPhaseLearner
 from evenhand.policies import Mixture
-from evenhand.simulation import LabelDelays, simulate, simulate_late
+from evenhand.simulation import simulate
 
 LIMIT, HORIZON, STEPS = 0.17, 40_000, 60.0
 KINDS = {

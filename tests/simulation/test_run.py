@@ -1,12 +1,11 @@
 """Runs: every field against a recomputation that loops over contexts and rounds; both engines agree
-in distribution; labels may come late.
+in distribution.
 """
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.stats import chi2_contingency, ks_2samp
-from tests.play import WORLD
 from tests.without_clocks import calls, peak
 
 from evenhand.environments import Discrete, LowerBound, Replay, lending, random_population
@@ -14,15 +13,12 @@ from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.fairness import FalsePositiveRate
 from evenhand.learners import (
-    CertifiedLearner,
     ExploreThenCommit,
     FairOnGathered,
     TwoPhaseLearner,
     Uniform,
 )
-from evenhand.randomness import stream
-from evenhand.simulation import LabelDelays, simulate, simulate_late
-from evenhand.simulation.run import LabelQueue
+from evenhand.simulation import simulate
 
 FPR = FalsePositiveRate()
 ALARM = 1e-4
@@ -320,49 +316,3 @@ def test_the_count_level_engine_costs_epochs_not_rounds():
         assert large <= 3 * small
     assert figures[1][0] - figures[0][0] <= 8
     assert peak(play, 30_000, "events") > 3 * peak(play, 3_000, "events")
-
-
-# Labels on their way: laws of the delays, the queue, and what the simulator refuses
-
-
-PEOPLE = WORLD.draw(4000, stream(1, "people"))
-
-
-def test_delays_depend_on_person_and_label():
-    law = LabelDelays(
-        lambda p: np.where(p.label == 1, 10.0, 2.0),
-        never=lambda p: np.where(p.group == "a", 0.5, 0.0),
-    )
-    delay = law.draw(PEOPLE, stream(2, "delays"))
-    lost = np.isinf(delay)
-    assert not lost[PEOPLE.group == "b"].any()
-    assert lost[PEOPLE.group == "a"].mean() == pytest.approx(0.5, abs=0.05)
-    come = ~lost
-    assert delay[come & (PEOPLE.label == 1)].mean() == pytest.approx(10, rel=0.15)
-    assert delay[come & (PEOPLE.label == -1)].mean() == pytest.approx(2, rel=0.15)
-
-
-@pytest.mark.parametrize(("mean", "never"), [(-1.0, 0.0), (1.0, 1.5), (1.0, -0.1)])
-def test_impossible_delays_are_refused(mean, never):
-    law = LabelDelays(lambda p: np.full(len(p), mean), never=lambda p: np.full(len(p), never))
-    with pytest.raises(InvalidInput, match="probability"):
-        law.draw(PEOPLE, stream(3, "delays"))
-
-
-def test_the_queue_delivers_in_order_and_once():
-    box = LabelQueue()
-    box.add(np.array([3.0, 1.0, np.inf]), np.array([0, 1, 2]), np.array([1, -1, 1]))
-    assert box.take(0.5) == []
-    assert box.take(3.0) == [(1, -1), (0, 1)]
-    assert box.take(99.0) == []
-
-
-def test_a_run_is_complete_and_reproducible():
-    learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, maturity=5.0)
-    law = LabelDelays(lambda p: np.full(len(p), 2.0))
-    runs = [simulate_late(learner, WORLD, 1500, 4, law, per_step=70) for _ in range(2)]
-    assert runs[0].rounds[-1] == 1500
-    assert (runs[0].accepted == runs[1].accepted).all()
-    assert learner.round == 0
-    with pytest.raises(InvalidInput):
-        simulate_late(learner, WORLD, 0, 4, law)

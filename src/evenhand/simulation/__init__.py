@@ -26,7 +26,7 @@ from evenhand.simulation.record import (
     record,
     regret_in_set,
 )
-from evenhand.simulation.run import Engine, LabelDelays, Run, simulate, simulate_late
+from evenhand.simulation.run import Engine, Run, simulate
 
 __all__ = [
     "LEARNERS",
@@ -35,7 +35,6 @@ __all__ = [
     "Engine",
     "Entry",
     "GuaranteeCost",
-    "LabelDelays",
     "LearnerRuns",
     "PolicySet",
     "Run",
@@ -52,6 +51,5 @@ __all__ = [
     "record",
     "regret_in_set",
     "simulate",
-    "simulate_late",
     "tradeoff",
 ]

@@ -1,5 +1,5 @@
 """One run, by the protocol of section 2 of the paper: people arrive, the learner decides, and the
-labels of the accepted come back, at once (`simulate`) or late (`simulate_late`).
+labels of the accepted come back at once.
 
 There are two engines. "events" goes person by person, for any environment and any learner.
 "counts" is for learners whose policy lasts for an epoch (`EpochLearner`) on a discrete environment:
@@ -7,11 +7,9 @@ there the counts of (context, decision, label) are multinomial, so a run costs O
 O(rounds).
 """
 
-import heapq
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from inspect import signature
+from dataclasses import dataclass
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
@@ -25,7 +23,7 @@ from evenhand.fairness.findings import ROUNDING
 from evenhand.learners import EpochLearner
 from evenhand.randomness import stream
 from evenhand.shown import INK, Cell, Shown, draw_limit
-from evenhand.words import Decisions, FloatArray, GroupArray, IntArray, LabelledSample
+from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
 Engine = Literal["auto", "events", "counts"]
 Played = TypeVar("Played", bound=Learner)
 Finished = TypeVar("Finished", bound=Learner, covariant=True)  # a finished run is only read
-PlayedInEpochs = TypeVar("PlayedInEpochs", bound=EpochLearner)
-PersonLaw = Callable[[LabelledSample], FloatArray]
-"""A number for each person, as a function of features, group and label."""
 PEOPLE_AT_ONCE = 1000
 """Number of people drawn together for a learner without epochs."""
 
@@ -426,170 +421,3 @@ class _RunUnderWay(Generic[Played]):
         if optimum is None or (most == 1.0 and least == 0.0):
             return float(self.world.optimum(comparator_gap, rates, learner.prices)[0])
         return float(optimum(comparator_gap, rates, learner.prices, most, least)[0])
-
-
-# labels that come late, or never
-
-
-@dataclass(frozen=True)
-class LabelDelays:
-    """When the label of a person comes: after an exponential time, or never.
-
-    A label that came early is no fair sample of all labels: bad loans fail soon, and good ones are
-    known to be good only at the end. A maturity window (`CertifiedLearner(maturity=...)`) is for
-    that.
-
-    Parameters
-    ----------
-    mean : callable
-        From people (a LabelledSample) to the mean delay of each of their labels.
-    never : callable, optional
-        From people to the probability that the label never comes; by default every label comes.
-    fixed : bool
-        Whether the label comes after exactly the mean time, instead of an exponential one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from evenhand.words import LabelledSample
-    >>> slow_when_good = LabelDelays(mean=lambda people: np.where(people.label == 1, 12.0, 3.0))
-    >>> people = LabelledSample([[0.0], [0.0]], ["a", "b"], [1, -1])
-    >>> slow_when_good.draw(people, np.random.default_rng(0)).round(1).tolist()
-    [8.2, 3.1]
-    """
-
-    mean: PersonLaw
-    never: PersonLaw | None = None
-    fixed: bool = False
-
-    def draw(self, people: LabelledSample, generator: np.random.Generator) -> FloatArray:
-        """Draw the delay of each person's label.
-
-        Parameters
-        ----------
-        people : LabelledSample
-            People with their true labels.
-        generator : numpy.random.Generator
-            The source of chance.
-
-        Returns
-        -------
-        array of float
-            One delay per person; infinity if the label never comes.
-        """
-        mean = np.asarray(self.mean(people), float)
-        never = np.zeros(len(people))
-        if self.never is not None:
-            never = np.asarray(self.never(people), float)
-        if (mean < 0).any() or ((never < 0) | (never > 1)).any():
-            raise InvalidInput(
-                "a mean delay is below 0, or a probability of no label outside [0, 1]."
-            )
-        delay = mean if self.fixed else mean * generator.exponential(size=len(people))
-        return np.where(generator.random(len(people)) < never, np.inf, delay)
-
-
-@dataclass
-class LabelQueue:
-    """Labels on their way, the next one first."""
-
-    waiting: list[tuple[float, int, int]] = field(default_factory=list)
-
-    def add(self, due: FloatArray, rounds: IntArray, labels: IntArray) -> None:
-        """Labels that never come are left out."""
-        for when, round, label in zip(due.tolist(), rounds.tolist(), labels.tolist(), strict=True):
-            if np.isfinite(when):
-                heapq.heappush(self.waiting, (when, round, label))
-
-    def take(self, now: float) -> list[tuple[int, int]]:
-        """(round, label) of every label that is due; they are waited for no longer."""
-        arrived = []
-        while self.waiting and self.waiting[0][0] <= now:
-            arrived.append(heapq.heappop(self.waiting)[1:])
-        return arrived
-
-
-def simulate_late(
-    learner: PlayedInEpochs,
-    environment: Environment,
-    rounds: int,
-    seed: int,
-    delays: LabelDelays,
-    *,
-    per_step: int = 100,
-    comparator_gap: float | None = None,
-) -> Run[PlayedInEpochs]:
-    """Run as `simulate` does, person by person, with labels that come late or never.
-
-    Time runs in steps. In each step the labels that are due are reported first; then people arrive
-    and are decided about. A learner with a clock (`at` in decide and observe) gets the time.
-
-    Parameters
-    ----------
-    learner : EpochLearner
-        The learner; it is not changed.
-    environment : Environment
-        The population that people are drawn from.
-    rounds : int
-        How many people are decided about.
-    seed : int
-        The seed of the run.
-    delays : LabelDelays
-        When each label comes.
-    per_step : int
-        How many people arrive in each unit of time.
-    comparator_gap : float, optional
-        As for `simulate`.
-
-    Returns
-    -------
-    Run
-        The run.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no round, or nobody arrives in a step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import FairOnGathered
-    >>> from evenhand.simulation import LabelDelays
-    >>> world = lending()
-    >>> late = LabelDelays(mean=lambda people: np.full(len(people), 3.0))
-    >>> learner = FairOnGathered(world.hypotheses, "fpr", 0.1)
-    >>> run = simulate_late(learner, world, rounds=500, seed=0, delays=late, per_step=50)
-    >>> int(run.rounds[-1])
-    500
-    """
-    if rounds < 1 or per_step < 1:
-        raise InvalidInput(f"{rounds} rounds, {per_step} people per step; both are at least 1.")
-    game = _RunUnderWay(learner.restarted(seed), environment.fresh(), seed)
-    player = game.learner
-    queue = LabelQueue()
-    now = 0.0
-    decide: Callable[..., Decisions] = player.decide
-    observe: Callable[..., None] = player.observe
-    has_clock = {
-        call: "at" in signature(getattr(player, call)).parameters for call in ("decide", "observe")
-    }
-    people = stream(seed, "people")
-    lateness = stream(seed, "delays")
-    while player.round < rounds:
-        now += 1.0
-        when = {call: {"at": now} if has else {} for call, has in has_clock.items()}
-        arrived = np.array(queue.take(now), dtype=np.int64).reshape(-1, 2)
-        observe(arrived[:, 0], arrived[:, 1], **when["observe"])
-        coming = min(per_step, rounds - player.round)
-        while coming > 0:
-            player.open_epoch()
-            block = game.world.draw(min(coming, player.rounds_left), people)
-            decisions = decide(block.features, block.group, **when["decide"])
-            due = now + delays.draw(block, lateness)
-            accepted: IntArray = np.flatnonzero(decisions.accept).astype(np.int64)
-            queue.add(due[accepted], decisions.first_round + accepted, block.label[accepted])
-            game.add_epochs(player, len(block))
-            coming -= len(block)
-    return game.run(comparator_gap)

@@ -4,12 +4,13 @@ worst case, never as negatives.
 
 import numpy as np
 import pytest
+from tests.late import LabelDelays, simulate_late
 from tests.play import WORLD
 
 from evenhand.fairness import FalsePositiveRate
 from evenhand.learners import CertifiedLearner
 from evenhand.randomness import stream
-from evenhand.simulation import LabelDelays, simulate, simulate_late
+from evenhand.simulation import simulate
 
 FPR = FalsePositiveRate()
 
