@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from evenhand.cli import COMMANDS, main
 from evenhand.cli.options import (
-    CLASS_NAME,
     COMMA_LIST,
     JSON_FILE,
     RATE_NAME,
@@ -69,12 +68,6 @@ def test_a_list_has_commas_between_its_texts():
     assert COMMA_LIST.convert(" a, b,,c c ", None, None) == ("a", "b", "c c")
     assert COMMA_LIST.convert("", None, None) == ()
     assert COMMA_LIST.convert(("a,b",), None, None) == ("a,b",)
-
-
-def test_a_name_must_be_in_its_registry():
-    assert CLASS_NAME.convert("stumps", None, None) == "stumps"
-    with pytest.raises(click.BadParameter, match=r"'forest'.*'stumps'"):
-        CLASS_NAME.convert("forest", None, None)
 
 
 def test_a_path_must_be_writable_before_any_work_is_done(tmp_path):

@@ -147,8 +147,8 @@ class Product:
     features : tuple of str
         The names of the features, in the order in which policies see them.
     hypotheses : str
-        The class of rules: "stumps", "thresholds", "linear", "tree", one of another package, or
-        "estimator", a model of your own. `class` in the file.
+        The class of rules: "stumps", "thresholds", "linear", "tree", or "estimator", a model of
+        your own. `class` in the file.
     score : str, optional
         The feature that "thresholds" look at; the first one by default.
     rates : tuple of str
@@ -294,7 +294,7 @@ class Product:
         if self.hypotheses not in CLASSES:
             raise InvalidInput(
                 f"class is {self.hypotheses!r}; the classes known here are {', '.join(CLASSES)}.",
-                hint="another package adds one by an entry point of the group evenhand.classes.",
+                hint='a model of your own is class = "estimator" with model = "my_model:pipeline".',
             )
         return CLASSES[self.hypotheses]()
 

@@ -12,7 +12,7 @@ the columns of a table and of JSON hand them on as one value, so that commands n
 import functools
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -33,26 +33,6 @@ Unseen = Literal["refuse", "ignore"]
 """What `unseen_option` hands on."""
 
 # types of values
-
-
-class RegistryName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
-    """The name of a registry's entry; names that other packages have added are known, too."""
-
-    def __init__(self, known: Mapping[str, Any], metavar: str) -> None:
-        self.known = known
-        self.name = metavar
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The names that evenhand has itself."""
-        return self.name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The same name, if it stands for something."""
-        try:
-            self.known[value]
-        except InvalidInput:
-            self.fail(f"{value!r} is not one of {', '.join(map(repr, self.known))}.", param, ctx)
-        return value
 
 
 class OutputFile(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
@@ -112,7 +92,7 @@ class RateName(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 
 
 RATE_NAME = RateName()
-CLASS_NAME = RegistryName(CLASSES, "[stumps|thresholds|linear|tree|logistic|lightgbm]")
+CLASS_NAME = click.Choice(tuple(CLASSES))
 JSON_FILE = OutputFile(".json")
 CSV_FILE = OutputFile(".csv")
 PICTURE_FILE = OutputFile(".png", ".svg", ".pdf")

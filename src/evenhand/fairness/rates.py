@@ -114,7 +114,6 @@ class SelectionRate(_LabelRate):
 
 RATES: Registry[Rate] = Registry(
     "rate",
-    "evenhand.rates",
     {"fpr": FalsePositiveRate(), "fnr": FalseNegativeRate(), "selection": SelectionRate()},
 )
 """Rates by name."""

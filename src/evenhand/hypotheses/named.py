@@ -29,7 +29,6 @@ def _logistic() -> HypothesisClass:
 
 CLASSES: Registry[Callable[[], HypothesisClass]] = Registry(
     "class",
-    "evenhand.classes",
     {
         "stumps": Stumps,
         "thresholds": ScoreThresholds,

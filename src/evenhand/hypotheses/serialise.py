@@ -211,7 +211,6 @@ def _mixture(data: Json) -> Mixture:
 _TREE_PARTS = ("column", "value", "left", "right", "accept")
 HYPOTHESES: Registry[Callable[[Json], Hypothesis]] = Registry(
     "kind of hypothesis",
-    "evenhand.hypotheses",
     {
         "constant": lambda data: Constant(data["accept"]),
         "group": lambda data: GroupClassifier(data["value"]),

@@ -1,6 +1,5 @@
 """Populations and learners by name, each with its options and a short description: the choices of
-commands and studies. Other packages add theirs by the entry points "evenhand.populations" and
-"evenhand.learners".
+commands and studies.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -152,14 +151,8 @@ def _one_of(*values: str) -> Parse:
     return parse
 
 
-def _adopted(thing: Entry | Callable[..., Any]) -> Entry:
-    """Another package may give an `Entry`, or a plain class or function."""
-    return thing if isinstance(thing, Entry) else Entry(thing)
-
-
 POPULATIONS: Registry[Entry] = Registry(
     "environment",
-    "evenhand.populations",
     {
         "lending": Entry(worlds.lending),
         "random": Entry(
@@ -174,7 +167,6 @@ POPULATIONS: Registry[Entry] = Registry(
         "hard": Entry(worlds.hard, options={"horizon": float, "scale": float}),
         "scores": Entry(worlds.Scores),
     },
-    _adopted,
 )
 """The populations by name."""
 
@@ -217,7 +209,6 @@ _exploring = partial(
 
 LEARNERS: Registry[Entry] = Registry(
     "learner",
-    "evenhand.learners",
     {
         "two-phase": Entry(
             learners.TwoPhaseLearner,
@@ -330,7 +321,6 @@ LEARNERS: Registry[Entry] = Registry(
             extra="vw",
         ),
     },
-    _adopted,
 )
 """The learners by name."""
 

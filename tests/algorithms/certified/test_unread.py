@@ -188,7 +188,7 @@ def test_a_rule_that_decides_otherwise_leaves_the_policy(other_versions, tmp_pat
         return rule
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(storage.HYPOTHESES.own, "fitted", lambda data: otherwise(Fitted, data))
+        patch.setitem(storage.HYPOTHESES, "fitted", lambda data: otherwise(Fitted, data))
         with pytest.warns(UserWarning, match="1 cannot be used here and leave the policy"):
             loaded = eh.load(tmp_path / "learner")
     gone = [rule for rule in loaded.state.process.members if isinstance(rule, Unread)]
