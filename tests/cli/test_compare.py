@@ -3,17 +3,13 @@ import re
 import shlex
 import sys
 from html.parser import HTMLParser
-from io import StringIO
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from markupsafe import escape
-from rich.console import Console
 
 from evenhand.cli import main
-from evenhand.cli.compare import show_tradeoff
-from evenhand.simulation import Comparison, Tradeoff
+from evenhand.simulation import Comparison
 from evenhand.simulation.named import (
     LEARNERS,
     POPULATIONS,
@@ -116,33 +112,6 @@ def test_options_of_a_learner_make_it_another_one(run, tmp_path):
     assert told["params"]["exploration_rounds"] == 4000
 
 
-def test_the_tradeoff(run, tmp_path):
-    result = run(
-        "compare",
-        "--learner",
-        "uniform",
-        "--rounds",
-        1000,
-        "--seeds",
-        1,
-        "--jobs",
-        1,
-        "--tradeoff",
-        "--out",
-        "o",
-    )
-    assert result.exit_code == 0, result.output
-    assert "alpha 0.333: excess gap" in result.stdout
-    assert (tmp_path / "o" / "tradeoff.svg").exists()
-    assert "The trade-off" in (tmp_path / "o" / "report.html").read_text()
-    assert (
-        json.loads((tmp_path / "o" / "results.json").read_text())["tradeoff"]["horizons"][-1]
-        == 10_000
-    )
-    drawn = (tmp_path / "o" / "tradeoff.svg").read_text()
-    assert "no learner gets below (theorem 4.1" in drawn
-
-
 REFUSED = {
     "unknown environment": (
         ["--environment", "lendign"],
@@ -192,20 +161,6 @@ REFUSED = {
         ["comparator_gap is 0.2", "Hint"],
     ),
     "lower bound": (["--environment", "lower-bound", "--env-option", "gap=0.2"], ["1/16"]),
-    "no tradeoff": (
-        [
-            "--environment",
-            "scores",
-            "--learner",
-            "accept-all",
-            "--tradeoff",
-            "--rounds",
-            "1000",
-            "--seeds",
-            "1",
-        ],
-        ["a table"],
-    ),
 }
 
 
@@ -287,14 +242,3 @@ def test_the_help_lists_every_name(run):
     for name, entry in {**POPULATIONS, **LEARNERS}.items():
         assert name in text
         assert all(option in text for option in entry.options), name
-
-
-@pytest.mark.parametrize(("gap", "told"), [(0.01, True), (0.2, False)])
-def test_the_lower_bound_is_reported_where_the_theorem_says_something(gap, told):
-    """3.59 for a gap of .01 at delta = .05 (`sharp_regret_lower_bound`); nothing above 1/16."""
-    gaps = np.array([[0.3, gap]])
-    measured = Tradeoff((1 / 3,), (10**4, 10**6), (0,), 0.02, 0.05, gaps, 1 / gaps, gaps)
-    out = Console(file=StringIO(), width=200)
-    show_tradeoff(out, measured)
-    said = "no learner pays less than 3.59 for a gap of 0.01" in out.file.getvalue()
-    assert said is told

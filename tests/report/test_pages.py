@@ -13,7 +13,7 @@ from tests.report import toys
 from evenhand.report import Report, StudyReport, page, study_page
 from evenhand.report.drawing import TEXT_VARIABLES
 from evenhand.report.pages import findings, percent, same_exploration_note, study_findings
-from evenhand.simulation import Comparison, GuaranteeCost, LearnerRuns, RunRecord, Tradeoff
+from evenhand.simulation import Comparison, LearnerRuns, RunRecord
 
 pytest.importorskip("matplotlib")
 
@@ -28,8 +28,6 @@ def comparison() -> Comparison:
 
 @pytest.fixture(scope="module")
 def report(comparison) -> Report:
-    gap, ones = np.array([[0.3, 0.2], [0.2, 0.05]]), np.ones((2, 2))
-    trade = Tradeoff((0.25, 0.5), (100, 1000), (0,), 0.02, 0.05, gap, ones, ones)
     about = {one.name: f"about {one.name}" for one in comparison.learners}
     return Report(
         comparison,
@@ -39,7 +37,6 @@ def report(comparison) -> Report:
         "evenhand compare --x '<y>'",
         "9.9",
         "r.json",
-        trade,
     )
 
 
@@ -107,7 +104,7 @@ def test_references_inside_the_figures_lead_somewhere(text):
 
 def test_the_figures_are_well_formed(text):
     figures = re.findall(r"<svg.*?</svg>", text, flags=re.S)
-    assert len(figures) == 2 + 4 + 3
+    assert len(figures) == 2 + 4
     for figure in figures:
         drawn = ElementTree.fromstring(figure)
         assert drawn.get("role") == "img"
@@ -162,7 +159,7 @@ def test_the_same_input_gives_the_same_page(report, text):
 def test_a_page_of_one_learner_and_one_run(report, comparison):
     single = LearnerRuns("uniform", {}, (toys.run(5, [0.0, 0.0, 0.0], 100.0),))
     small = replace(comparison, learners=(single,), seeds=(5,))
-    text = page(replace(report, comparison=small, tradeoff=None, about={"uniform": "coin"}))
+    text = page(replace(report, comparison=small, about={"uniform": "coin"}))
     assert parsed(text).rows[1][2] == "100"
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.S).lower()
 
@@ -186,28 +183,14 @@ def with_gathered_labels(runs: LearnerRuns, certified: float | None = None) -> L
 def test_the_page_has_the_certified_sections_when_there_is_a_certified_learner(report, comparison):
     ordinary = with_gathered_labels(toys.runs("fair-on-gathered", [0.1, 0.2, 0.2], 5.0))
     certified = with_gathered_labels(toys.runs("certified", [0.0, 0.1, 0.12], 9.0), 0.14)
-    cost = GuaranteeCost(
-        (0.05, 0.1),
-        (0.35, 0.33),
-        (0.34, 0.32),
-        (0.36, 0.34),
-        (0.3, 0.28),
-        0.26,
-        0.41,
-        8_000,
-        (0, 1),
-    )
     both = replace(comparison, learners=(ordinary, certified))
-    text = page(replace(report, comparison=both, about={}, guarantee_cost=cost))
+    text = page(replace(report, comparison=both, about={}))
     parsed(text)
     assert "<h2>Certified at every round</h2>" in text
-    assert "<h2>What the guarantee costs</h2>" in text
     assert text.count("Gap on the gathered labels against the true gap") == 2
-    assert "8,000 people" in text
     assert not any(word in text for word in ("unbiased", "bias-free", "guarantees fairness"))
     without = page(replace(report, comparison=replace(comparison, learners=(ordinary,)), about={}))
     assert "Certified at every round" not in without
-    assert "What the guarantee costs" not in without
 
 
 # the page of a study

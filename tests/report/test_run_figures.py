@@ -8,7 +8,6 @@ import pytest
 from tests.report.toys import study
 
 import evenhand as eh
-from evenhand import theory
 from evenhand.environments import lending
 from evenhand.learners import FairOnGathered
 from evenhand.report import (
@@ -16,12 +15,10 @@ from evenhand.report import (
     certified_run_figure,
     certified_runs,
     gap_figure,
-    guarantee_cost_figure,
     in_sample_figure,
     regret_and_gap_figure,
     regret_figure,
     save_figure,
-    tradeoff_figure,
 )
 from evenhand.report.drawing import draw_panels, inline_svg
 from evenhand.report.run_figures import (
@@ -31,7 +28,7 @@ from evenhand.report.run_figures import (
     in_sample_points,
     study_panels,
 )
-from evenhand.simulation import Comparison, GuaranteeCost, LearnerRuns, RunRecord, Tradeoff, compare
+from evenhand.simulation import Comparison, LearnerRuns, RunRecord, compare
 
 
 def record(seed: int, gaps: list[float], ends: list[int], slope: float = 0.1) -> RunRecord:
@@ -104,51 +101,6 @@ def test_one_learner_and_one_run(played):
     assert regret_figure(short).axes
 
 
-def test_tradeoff_reports_the_slopes():
-    powers = np.array([[t**-0.25 for t in (100, 1000)]])
-    measured = Tradeoff((0.25,), (100, 1000), (0,), 0.0, 0.05, powers, 1 / powers**2, powers)
-    axes = tradeoff_figure(measured).axes
-    assert [a.get_legend().get_texts()[0].get_text() for a in axes] == [
-        "\u03b1 = 0.25: slope \u22120.25 (theory \u22120.25)",
-        "\u03b1 = 0.25: slope +0.50 (theory +0.50)",
-        "\u03b1 = 0.25, one point per T",
-    ]
-
-
-def bound_drawn(measured: Tradeoff) -> np.ndarray | None:
-    """(gap, least cost) of the line of theorem 4.1 in the last panel; None where there is none."""
-    lines = {line.get_label(): line for line in tradeoff_figure(measured).axes[2].lines}
-    found = [line for label, line in lines.items() if "theorem 4.1" in label]
-    return np.array(found[0].get_data()) if found else None
-
-
-def test_the_trade_off_is_drawn_with_what_no_learner_gets_below():
-    """The line is the bound, of order 1/gap^2 for small gaps, and ends where the theorem does."""
-    gap = np.array([[0.08, 0.02, 0.005]])
-    horizons = (10**4, 10**6, 10**8)
-    measured = Tradeoff((1 / 3,), horizons, (0,), 0.02, 0.05, gap, 1 / gap**2, 1 / gap)
-    x, y = bound_drawn(measured)
-    told = np.isfinite(y)
-    assert x[told].max() <= 1 / 16 < x.max()
-    expected = [theory.sharp_regret_lower_bound(one, 0.05) for one in x[told]]
-    np.testing.assert_allclose(y[told], expected)
-    small = x < 0.01
-    assert np.polyfit(np.log(x[small]), np.log(y[small]), 1)[0] == pytest.approx(-2, abs=0.1)
-    axes = tradeoff_figure(measured).axes[2]
-    assert axes.get_ylim()[0] <= np.nanmin(y)
-    points = axes.lines[0].get_data()
-    np.testing.assert_allclose(points, [gap[0], 1 / gap[0] ** 2])
-
-
-def test_no_bound_is_drawn_where_the_theorem_is_silent():
-    """delta of 1/4, and a horizon too short for any gap: no line, and none in the document."""
-    gap = np.array([[0.08, 0.02]])
-    for delta, horizons in ((0.25, (10**4, 10**6)), (0.05, (2, 3))):
-        measured = Tradeoff((1 / 3,), horizons, (0,), 0.02, delta, gap, 1 / gap**2, 1 / gap)
-        assert bound_drawn(measured) is None
-        assert measured.to_json()["least_cost"] == [[None, None]]
-
-
 @pytest.mark.slow
 def test_the_same_figure_is_the_same_file(played, tmp_path):
     for name in ("a.svg", "b.svg"):
@@ -169,17 +121,6 @@ def test_a_study_shows_the_worst_run_and_the_mean_cost():
 
 
 FPR, LIMIT = eh.FalsePositiveRate(), 0.08
-COST = GuaranteeCost(
-    limits=(0.05, 0.1),
-    learner=(0.35, 0.33),
-    low=(0.34, 0.32),
-    high=(0.36, 0.34),
-    optimum=(0.3, 0.28),
-    unlimited=0.26,
-    constant=0.41,
-    rounds=8_000,
-    seeds=(0, 1),
-)
 
 
 @pytest.fixture(scope="module")
@@ -234,13 +175,6 @@ def test_what_looks_fair_and_is_not_is_reported_with_its_share(comparison):
 def test_without_an_ordinary_learner_the_certified_one_stands_alone(comparison):
     alone = replace(comparison, learners=comparison.learners[1:])
     assert len(in_sample_figure(alone, certified_runs(alone)).axes) == 1
-
-
-def test_the_cost_of_the_guarantee(tmp_path):
-    figure = guarantee_cost_figure(COST)
-    assert figure.axes[0].get_ylim()[1] > 100 * (COST.constant - COST.unlimited)
-    save_figure(figure, tmp_path / "cost.png")
-    assert (tmp_path / "cost.png").stat().st_size > 10_000
 
 
 def test_one_run(comparison, tmp_path):

@@ -19,13 +19,9 @@ from evenhand.learners import (
 )
 from evenhand.simulation import (
     Comparison,
-    GuaranteeCost,
     LearnerRuns,
-    Tradeoff,
     compare,
-    guarantee_cost,
     simulate,
-    tradeoff,
 )
 from evenhand.simulation.comparison import upper_limit
 from evenhand.simulation.record import guarantees, record
@@ -130,7 +126,6 @@ def test_a_record_has_the_figures_of_the_run(world):
     assert kept.worst_gap == run.worst_gap
     assert kept.share_above(0.1) == pytest.approx(run.share_above(0.1))
     assert kept.explored == run.rounds[run.phases.index("bandit") - 1]
-    assert kept.exploration_regret == pytest.approx(kept.regret_at(np.array([kept.explored]))[0])
 
 
 def test_who_is_certified(world):
@@ -193,76 +188,6 @@ def test_upper_limit_is_exact():
         assert binom.cdf(events, trials, upper_limit(events, trials)) == pytest.approx(0.05)
 
 
-def test_longer_exploration_buys_a_smaller_gap():
-    world = lending()
-    found = tradeoff(
-        world,
-        world.hypotheses,
-        RATE,
-        10_000,
-        [0, 1],
-        comparator_gap=0.02,
-        delta=0.05,
-        exponents=(1 / 3, 1 / 2),
-    )
-    assert (
-        found.excess_gap[1, 1:] < found.excess_gap[0, 1:]
-    ).all()  # at T = 1000 both sets hold the class's worst rule
-    assert (found.cost[1] > found.cost[0]).all()
-    assert found.horizons[0] == 1000
-    assert found.horizons[-1] == 100_000
-    assert found.explored[1].tolist() == pytest.approx([h / 2 for h in found.horizons], abs=1)
-    json.dumps(found.to_json(), allow_nan=False)
-
-
-def test_slopes_of_exact_powers():
-    horizons = (100, 1000, 10_000)
-    values = np.array([[t**-0.25 for t in horizons]])
-    found = Tradeoff((0.25,), horizons, (0,), 0.02, 0.05, values, 1 / values**2, values)
-    assert found.slope(0, "excess_gap") == pytest.approx(-0.25)
-    assert found.slope(0, "cost") == pytest.approx(0.5)
-
-
-def test_no_slope_without_positive_values():
-    found = Tradeoff((0.25,), (100, 1000), (0,), 0.02, 0.05, np.zeros((1, 2)), *np.ones((2, 1, 2)))
-    assert found.to_json()["slopes"] == {"excess_gap": [None], "cost": [pytest.approx(0.0)]}
-
-
-def test_refusals():
-    settings = {"comparator_gap": 0.02, "delta": 0.05}
-    world = lending()
-    with pytest.raises(eh.InvalidInput, match="1000"):
-        tradeoff(world, world.hypotheses, RATE, 999, [0], **settings)
-    scores = Scores()
-    with pytest.raises(eh.InvalidInput, match="lending, random, thresholds"):
-        tradeoff(scores, scores.hypotheses, RATE, 1000, [0], **settings, exponents=(1 / 2,))
-
-
-def test_the_cost_of_the_guarantee_splits_into_two_prices():
-    world = lending()
-    learners = [
-        eh.CertifiedLearner(world.hypotheses, RATE, limit, 0.05, horizon=2_000)
-        for limit in (0.2, 0.05)
-    ]
-    found = guarantee_cost(learners, world, 2_000, range(5))
-    assert found.limits == (0.05, 0.2)
-    assert len(found.seeds) == 3
-    for i, limit in enumerate(found.limits):
-        assert found.optimum[i] == pytest.approx(world.optimum(limit)[0])
-        assert found.unlimited <= found.optimum[i] <= found.learner[i]
-        assert found.low[i] <= found.learner[i] <= found.high[i] <= found.constant + 0.01
-    assert found.constant == pytest.approx(
-        min(world.loss(eh.policies.Mixture((rule,), (1.0,))) for rule in constants())
-    )
-    assert GuaranteeCost.from_json(json.loads(json.dumps(found.to_json()))) == found
-
-
-def constants():
-    from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-
-    return ACCEPT_ALL, REJECT_ALL
-
-
 def test_a_comparison_is_a_frame_with_a_row_for_each_run(comparison):
     axes_of = pytest.importorskip("matplotlib.pyplot")
     found = comparison
@@ -285,17 +210,4 @@ def test_a_run_that_was_kept_is_a_frame_and_a_picture(comparison):
     assert frame["learned"].tolist() == run.learned.tolist()
     axes = run.plot()
     assert axes.get_ylabel() == "true gap of the deployed policy"
-    axes_of.close(axes.figure)
-
-
-def test_a_trade_off_is_a_frame_and_a_picture():
-    axes_of = pytest.importorskip("matplotlib.pyplot")
-    gaps = np.array([[0.1, 0.05], [0.08, 0.02]])
-    found = Tradeoff((0.25, 0.5), (100, 1000), (0,), 0.0, 0.05, gaps, 10 * gaps, 100 * gaps)
-    frame = found.to_frame()
-    assert frame["exponent"].tolist() == [0.25, 0.25, 0.5, 0.5]
-    assert frame["horizon"].tolist() == [100, 1000, 100, 1000]
-    assert frame["excess_gap"].tolist() == gaps.ravel().tolist()
-    axes = found.plot()
-    assert axes.get_xscale() == "log"
     axes_of.close(axes.figure)

@@ -3,10 +3,9 @@ report.
 """
 
 import os
-from dataclasses import asdict, dataclass, field, replace
-from math import isfinite
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from evenhand.learners import CertifiedLearner
-    from evenhand.simulation import Comparison, GuaranteeCost, Tradeoff
+    from evenhand.simulation import Comparison
     from evenhand.simulation.named import Setting
 
 
@@ -73,12 +71,6 @@ if TYPE_CHECKING:
     help="Processes; the results do not depend on it.  [default: one per core]",
 )
 @click.option(
-    "--tradeoff",
-    is_flag=True,
-    help="Also measure what longer exploration buys, from rounds/10 to 10 rounds, and draw the "
-    "lower bound beside it.",
-)
-@click.option(
     "--out",
     metavar="DIR",
     type=FOLDER,
@@ -97,7 +89,6 @@ def command(
     seeds: int,
     first_seed: int,
     jobs: int | None,
-    tradeoff: bool,
     out: Path,
     document: str | Path | None,
 ) -> None:
@@ -156,13 +147,6 @@ def command(
     world, names = population(play, data, columns, kind)
     setting = play.setting(world, capacity, names)
     shared = setting.shared
-    if tradeoff and shared:
-        raise InvalidInput(
-            "--tradeoff measures learners that accept all applicants first",
-            requirement=f"they have no {shared[0]}",
-            hint="leave --tradeoff out.",
-            argument="tradeoff",
-        )
     usual = COMPARED if data is None else STUDIED
 
     def able(name: str) -> bool:
@@ -177,21 +161,17 @@ def command(
         seeds=seeds,
         first_seed=first_seed,
         jobs=jobs or os.cpu_count() or 1,
-        tradeoff=tradeoff,
         out=out,
     )
-    comparison, traded = run(asked)
+    comparison = run(asked)
     screen = console(quiet=document == "-")
     show_comparison(screen, comparison)
-    if traded is not None:
-        show_tradeoff(screen, traded)
-    costs = guarantee_costs(asked)
     results = asked.out / "results.json"
-    write_json(results, compare_document(comparison, traded, costs), indent=None)
+    write_json(results, compare_document(comparison), indent=None)
     drawn = installed("matplotlib", "jinja2")
     if drawn:
-        write_report(asked, comparison, traded, costs)
-    if emit(document, compare_document(comparison, traded, costs)):
+        write_report(asked, comparison)
+    if emit(document, compare_document(comparison)):
         return
     said = f"Report: {asked.out / 'report.html'}"
     if not drawn:
@@ -236,7 +216,6 @@ class CompareRequest:
     seeds: int
     first_seed: int
     jobs: int
-    tradeoff: bool
     out: Path
     capacity: Capacity = field(default_factory=Capacity)
 
@@ -246,7 +225,7 @@ class CompareRequest:
         return range(self.first_seed, self.first_seed + self.seeds)
 
 
-def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
+def run(asked: CompareRequest) -> "Comparison":
     """Play all runs, with a bar on stderr."""
     from evenhand.simulation import compare
     from evenhand.simulation.named import make_learner
@@ -262,7 +241,7 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
     learners = {name: make_learner(name, asked.setting) for name in asked.learners}
     asked.out.mkdir(parents=True, exist_ok=True)
     with progress("runs", len(learners) * asked.seeds) as count:
-        comparison = compare(
+        return compare(
             learners,
             world,
             play.rounds,
@@ -273,53 +252,6 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
             engine=play.engine,
             n_jobs=asked.jobs,
             progress=count,
-        )
-    return comparison, trade_off(asked, world) if asked.tradeoff else None
-
-
-def trade_off(asked: CompareRequest, world: Environment) -> "Tradeoff":
-    """What longer exploration buys, with a bar on stderr."""
-    from evenhand.simulation import tradeoff
-    from evenhand.simulation.comparison import EXPONENTS, HORIZONS
-
-    play = asked.play
-    setting = asked.setting
-    with progress("runs of the trade-off", len(EXPONENTS) * HORIZONS * asked.seeds) as count:
-        return tradeoff(
-            world,
-            setting.hypotheses,
-            setting.rate,
-            play.rounds,
-            asked.all_seeds,
-            comparator_gap=play.comparator_gap,
-            delta=setting.delta,
-            n_jobs=asked.jobs,
-            progress=count,
-        )
-
-
-def guarantee_costs(asked: CompareRequest) -> "GuaranteeCost | None":
-    """What the guarantee costs over a grid of limits, where a certified learner is compared on a
-    discrete population. It is measured between policies that may accept whom they like.
-    """
-    from evenhand.environments import Discrete
-    from evenhand.simulation import guarantee_cost
-    from evenhand.simulation.comparison import LIMITS, MOST_SEEDS
-    from evenhand.simulation.named import make_learner, split_options
-
-    name = next((one for one in asked.learners if split_options(one)[0] == "certified"), None)
-    world = asked.world
-    setting = asked.setting
-    if name is None or not isinstance(world, Discrete) or setting.shared:
-        return None
-    certified = [
-        cast("CertifiedLearner", make_learner(name, replace(setting, limit=limit)))
-        for limit in sorted({*LIMITS, asked.play.limit})
-    ]
-    total = len(certified) * min(asked.seeds, MOST_SEEDS)
-    with progress("runs for the cost of the guarantee", total) as count:
-        return guarantee_cost(
-            certified, world, asked.play.rounds, asked.all_seeds, n_jobs=asked.jobs, progress=count
         )
 
 
@@ -360,27 +292,7 @@ def show_comparison(out: "Console", comparison: "Comparison") -> None:
             show_lines(out, [f"{row.name}: {exploring} {learner.runs[-1].note}"])
 
 
-def show_tradeoff(out: "Console", traded: "Tradeoff") -> None:
-    """The slopes."""
-    out.print(heading("\nWhat exploring T^(2 alpha) rounds buys"))
-    for row, exponent in enumerate(traded.exponents):
-        gap = traded.slope(row, "excess_gap")
-        cost = traded.slope(row, "cost")
-        bought = f"excess gap ~ T^{gap:+.2f} (theory {-exponent:+.2f})"
-        paid = f"cost ~ T^{cost:+.2f} (theory {2 * exponent:+.2f})"
-        out.print(f"  alpha {exponent:.3f}: {bought}, {paid}")
-    smallest = float(traded.excess_gap.min())
-    least = traded.least_cost(smallest)
-    if isfinite(least):
-        about = "on the instance of section 4 (theorem 4.1)"
-        out.print(f"  no learner pays less than {least:.3g} for a gap of {smallest:.3g} {about}")
-
-
-def compare_document(
-    comparison: "Comparison",
-    traded: "Tradeoff | None",
-    cost: "GuaranteeCost | None",
-) -> Json:
+def compare_document(comparison: "Comparison") -> Json:
     """What results.json holds; `Comparison.from_json(document["comparison"])` reads it back."""
     from evenhand import __version__
 
@@ -388,23 +300,16 @@ def compare_document(
         "evenhand": __version__,
         "command": command_line(),
         "comparison": comparison.to_json(),
-        "tradeoff": None if traded is None else traded.to_json(),
-        "guarantee_cost": None if cost is None else cost.to_json(),
     }
 
 
-def write_report(
-    asked: CompareRequest,
-    comparison: "Comparison",
-    traded: "Tradeoff | None",
-    cost: "GuaranteeCost | None" = None,
-) -> None:
+def write_report(asked: CompareRequest, comparison: "Comparison") -> None:
     """The figures, and report.html."""
     from evenhand import __version__
     from evenhand import report as drawn
     from evenhand.simulation.named import describe_learner
 
-    for name, figure in figures(comparison, traded, cost).items():
+    for name, figure in figures(comparison).items():
         drawn.save_figure(figure, asked.out / name)
     report = drawn.Report(
         comparison=comparison,
@@ -414,15 +319,11 @@ def write_report(
         command=command_line(),
         version=__version__,
         results="results.json",
-        tradeoff=traded,
-        guarantee_cost=cost,
     )
     (asked.out / "report.html").write_text(drawn.page(report), encoding="utf-8")
 
 
-def figures(
-    comparison: "Comparison", traded: "Tradeoff | None", cost: "GuaranteeCost | None"
-) -> "dict[str, Figure]":
+def figures(comparison: "Comparison") -> "dict[str, Figure]":
     """The figures of the report, by the names of their files."""
     from evenhand import report as drawn
 
@@ -430,14 +331,10 @@ def figures(
         "regret.svg": drawn.regret_figure(comparison),
         "gaps.svg": drawn.gap_figure(comparison),
     }
-    if traded is not None:
-        drawings["tradeoff.svg"] = drawn.tradeoff_figure(traded)
     certified = drawn.certified_runs(comparison)
     if certified is not None:
         drawings["certified.svg"] = drawn.certified_figure(comparison, certified)
         drawings["in-sample.svg"] = drawn.in_sample_figure(comparison, certified)
-    if cost is not None:
-        drawings["guarantee-cost.svg"] = drawn.guarantee_cost_figure(cost)
     return drawings
 
 

@@ -243,16 +243,15 @@ def show_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
         seeds=seeds,
         first_seed=0,
         jobs=os.cpu_count() or 1,
-        tradeoff=False,
         out=folder,
     )
-    comparison, _ = run(asked)
+    comparison = run(asked)
     show_comparison(out, comparison)
     out.print()
     show.show_lines(out, [f"  - {line}" for line in findings(comparison, "false positive rate")])
-    show.write_json(folder / "results.json", compare_document(comparison, None, None), indent=None)
+    show.write_json(folder / "results.json", compare_document(comparison), indent=None)
     try:
-        write_report(asked, comparison, None)
+        write_report(asked, comparison)
     except EvenhandError as error:
         out.print(f"No report: {error}", markup=False)
         return None

@@ -13,11 +13,9 @@ from evenhand.report.run_figures import (
     certified_run_figure,
     certified_runs,
     gap_figure,
-    guarantee_cost_figure,
     in_sample_figure,
     regret_and_gap_figure,
     regret_figure,
-    tradeoff_figure,
 )
 
 __all__ = [
@@ -29,7 +27,6 @@ __all__ = [
     "draw_region",
     "evaluation_figure",
     "gap_figure",
-    "guarantee_cost_figure",
     "in_sample_figure",
     "page",
     "plan_figure",
@@ -37,6 +34,5 @@ __all__ = [
     "regret_figure",
     "save_figure",
     "study_page",
-    "tradeoff_figure",
     "write_report",
 ]

@@ -180,15 +180,10 @@ def save_figure(figure: "Figure", path: Path) -> None:
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from evenhand.report import guarantee_cost_figure, save_figure
-    >>> from evenhand.simulation import GuaranteeCost
-    >>> cost = GuaranteeCost(
-    ...     limits=(0.05, 0.1), learner=(0.35, 0.33), low=(0.34, 0.32), high=(0.36, 0.34),
-    ...     optimum=(0.3, 0.28), unlimited=0.26, constant=0.41, rounds=8_000, seeds=(0, 1),
-    ... )
+    >>> from matplotlib.figure import Figure
     >>> with TemporaryDirectory() as folder:
-    ...     save_figure(guarantee_cost_figure(cost), Path(folder) / "cost.svg")
-    ...     (Path(folder) / "cost.svg").read_text().startswith("<?xml")
+    ...     save_figure(Figure(), Path(folder) / "empty.svg")
+    ...     (Path(folder) / "empty.svg").read_text().startswith("<?xml")
     True
     """
     require("matplotlib")

@@ -25,13 +25,11 @@ from evenhand.report.run_figures import (
     certified_panels,
     certified_runs,
     gap_panels,
-    guarantee_cost_panel,
     in_sample_panels,
     regret_panels,
     study_panels,
-    tradeoff_panels,
 )
-from evenhand.simulation import Comparison, GuaranteeCost, Summary, Tradeoff
+from evenhand.simulation import Comparison, Summary
 from evenhand.simulation.comparison import upper_limit
 from evenhand.simulation.named import LEARNERS
 from evenhand.simulation.study import Study
@@ -60,10 +58,6 @@ class Report:
         The version of evenhand.
     results : str
         The name of the file that holds all numbers.
-    tradeoff : Tradeoff, optional
-        What `evenhand.simulation.tradeoff` returned.
-    guarantee_cost : GuaranteeCost, optional
-        What `evenhand.simulation.guarantee_cost` returned.
     """
 
     comparison: Comparison
@@ -73,8 +67,6 @@ class Report:
     command: str
     version: str
     results: str
-    tradeoff: Tradeoff | None = None
-    guarantee_cost: GuaranteeCost | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,15 +135,11 @@ def page(report: Report) -> str:
     names = [learner.name for learner in comparison.learners]
     population = comparison.environment.get("environment", "a population")
     certified = certified_runs(comparison)
-    cost = report.guarantee_cost
-    longer = report.tradeoff
     panels = {
         "regret": (regret_panels(comparison), PANEL),
         "gaps": (gap_panels(comparison), SMALL),
         "certified": (certified and certified_panels(comparison, certified), WIDE),
         "in_sample": (certified and in_sample_panels(comparison, certified), SQUARE),
-        "guarantee_cost": (cost and [guarantee_cost_panel(cost)], (6.4, 4.2)),
-        "tradeoff": (longer and tradeoff_panels(longer), PANEL),
     }
     drawings = {
         name: _drawn(drawn or [], size, prefix=name[0]) for name, (drawn, size) in panels.items()

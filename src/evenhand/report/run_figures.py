@@ -3,8 +3,6 @@
 regret      the mean over runs, in a band that holds the middle 80% of them; on linear and on
             logarithmic axes
 gap         one panel per learner: every run as a thin line, the run with the largest gap in bold
-trade-off   what a longer exploration of the two-phase learner buys, what it costs, and the least
-            that any learner pays
 study       the true gap of every round and the cost so far, on one table with one limit
 
 and of the certified learner among them:
@@ -13,8 +11,6 @@ certified   the certified bound on |gap| and the true |gap| of every policy, aga
             beside it how much of the policy is learned, and how many people the audit coin accepts
 in sample   each policy as a point (gap on the gathered labels, true gap): a point above the limit
             that was measured below it looks fair and is not
-cost        what a guarantee costs over a grid of limits: the price of the limit, and on top of it
-            the price of learning and certifying it
 """
 
 from collections.abc import Sequence
@@ -41,14 +37,12 @@ from evenhand.report.drawing import (
     logarithmic_rounds,
     looks,
     mean_and_middle,
-    short_number,
     short_numbers,
     step_corners,
     title_with_note,
 )
-from evenhand.simulation import Comparison, GuaranteeCost, LearnerRuns, RunRecord, Tradeoff
+from evenhand.simulation import Comparison, LearnerRuns, RunRecord
 from evenhand.simulation.record import value_at
-from evenhand.theory import LARGEST_LOWER_BOUND_GAP
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
@@ -260,115 +254,6 @@ def draw_gaps(axes: "Axes", learner: LearnerRuns, comparison: Comparison, top: f
         verdict = f"never above, worst {row.worst_gap:.3f} ({row.runs} run{'s' * (row.runs > 1)})"
     title_with_note(axes, learner.name, look.colour, verdict)
     axes.set(xlabel="round", ylabel="true gap")
-
-
-# the trade-off
-
-
-def tradeoff_figure(measured: Tradeoff) -> "Figure":
-    """Draw what a longer exploration buys, and what it costs.
-
-    Parameters
-    ----------
-    measured : Tradeoff
-        What `evenhand.simulation.tradeoff` returned.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The excess gap and the cost against the horizon, with fitted and theoretical slopes, and the
-        cost against the excess gap with the lower bound of theorem 4.1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from evenhand.simulation import Tradeoff
-    >>> gap = np.array([[0.2, 0.1]])
-    >>> measured = Tradeoff((0.25,), (100, 1600), (0,), 0.02, 0.05, gap, 1 / gap**2, 1 / gap)
-    >>> print(tradeoff_figure(measured).axes[0].get_legend().get_texts()[0].get_text())
-    α = 0.25: slope −0.25 (theory −0.25)
-    """
-    return draw_panels(tradeoff_panels(measured), 3, PANEL)
-
-
-def tradeoff_panels(measured: Tradeoff) -> list[Panel]:
-    """The excess gap against the horizon, then the cost, then the cost against the excess gap."""
-    columns = {"excess_gap": "Excess gap", "cost": "Cost"}
-    against_horizon = [
-        Panel(partial(draw_tradeoff, measured=measured, column=name), f"{what} against the horizon")
-        for name, what in columns.items()
-    ]
-    curve = partial(draw_tradeoff_curve, measured=measured)
-    label = "Cost against the excess gap, with the lower bound of theorem 4.1"
-    return [*against_horizon, Panel(curve, label)]
-
-
-def draw_tradeoff(axes: "Axes", measured: Tradeoff, column: str) -> None:
-    """One line per exponent alpha; theory: slope -alpha for the gap, 2 alpha for the cost."""
-    gap = column == "excess_gap"
-    values = np.asarray(getattr(measured, column))
-    horizons = np.array(measured.horizons)
-    for row, exponent in enumerate(measured.exponents):
-        theory = -exponent if gap else min(2.0 * exponent, 1.0)
-        slope = f"slope {measured.slope(row, column):+.2f} (theory {theory:+.2f})"
-        name = f"\u03b1 = {exponent:.3g}: {slope}".replace("-", "\u2212")
-        axes.plot(horizons, values[row], **exponent_line(row), label=name)
-    logarithmic_tradeoff(axes, values)
-    axes.set_xlabel("horizon T")
-    if gap:
-        axes.set_title("Exploring longer buys a smaller gap")
-        axes.set_ylabel("worst gap in the set, beyond \u03b3")
-    else:
-        axes.set(title="... and costs more", ylabel="exploration + regret in the set")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), handlelength=3.2)
-
-
-def draw_tradeoff_curve(axes: "Axes", measured: Tradeoff) -> None:
-    """Cost against excess gap, one line per exponent, a point per horizon; below them what no
-    learner avoids on the worst population for that gap (theorem 4.1, of order 1 / gap^2).
-    """
-    gaps = np.asarray(measured.excess_gap)
-    costs = np.asarray(measured.cost)
-    for row, exponent in enumerate(measured.exponents):
-        name = f"\u03b1 = {exponent:.3g}, one point per T"
-        axes.plot(gaps[row], costs[row], **exponent_line(row), label=name)
-    shown = gaps[gaps > 0]
-    drawn = costs[costs > 0]
-    grid = np.geomspace(min(shown.min(initial=1.0), LARGEST_LOWER_BOUND_GAP) / 2, 1.0, 200)
-    least = np.array([measured.least_cost(gap) for gap in grid])
-    if np.isfinite(least).any():
-        name = "no learner gets below (theorem 4.1, its instance)"
-        axes.plot(grid, least, color=INK, linewidth=2.0, label=name)
-        floor = np.nanmin(least) / 2
-        axes.fill_between(grid, floor, least, color=MUTED, alpha=0.18, linewidth=0)
-        drawn = np.r_[drawn, floor]
-    if not len(shown):
-        return
-    logarithmic_tradeoff(axes, drawn)
-    axes.set(title="The trade-off, and what bounds it", xlim=(shown.min() / 2, 1.0))
-    axes.set(xlabel="worst gap in the set, beyond \u03b3", ylabel="exploration + regret in the set")
-    axes.set_ylim(drawn.min(), 2 * drawn.max())
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), handlelength=3.2)
-
-
-def exponent_line(row: int) -> DrawOptions:
-    """How the line of one exponent is drawn, the same in every panel of the trade-off."""
-    colours = ("#0072b2", "#009e73", "#d55e00", "#882255")
-    dashes = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
-    line = Look(colours[row % 4], "", dashes[row % 4], 2.2).line
-    return {**line, "marker": "o", "markersize": 5}
-
-
-def logarithmic_tradeoff(axes: "Axes", values: FloatArray) -> None:
-    """Logarithmic axes with short numbers, and more of them where the values span little."""
-    from matplotlib.ticker import LogLocator
-
-    axes.set(xscale="log", yscale="log")
-    if values.max() < 100 * values.min():
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_formatter(lambda *_: "")
-        axis.set_major_formatter(lambda value, _: short_number(value))
 
 
 # one table of a study with one limit
@@ -676,78 +561,3 @@ def draw_in_sample(
     title_with_note(axes, learner.name, look.colour, verdict)
     label_beside(axes, (limit, 0.97 * top), "\u2190 looks fair, is not", ALARM)
     axes.set(xlabel="|gap| on the labels gathered so far", ylabel="true |gap|")
-
-
-# the cost of the guarantee
-
-
-def guarantee_cost_figure(measured: GuaranteeCost) -> "Figure":
-    """Draw what guaranteeing a limit costs, over a grid of limits.
-
-    Parameters
-    ----------
-    measured : GuaranteeCost
-        What `evenhand.simulation.guarantee_cost` returned.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel: costs per 100 people beyond the best policy without a limit, stacked: the price
-        of the limit itself, and above it the price of learning and certifying it.
-
-    Examples
-    --------
-    >>> from evenhand.simulation import GuaranteeCost
-    >>> cost = GuaranteeCost(
-    ...     limits=(0.05, 0.1), learner=(0.35, 0.33), low=(0.34, 0.32), high=(0.36, 0.34),
-    ...     optimum=(0.3, 0.28), unlimited=0.26, constant=0.41, rounds=8_000, seeds=(0, 1),
-    ... )
-    >>> guarantee_cost_figure(cost).axes[0].get_title(loc="left")
-    'What a guarantee costs over 8k people'
-    """
-    return draw_panels([guarantee_cost_panel(measured)], 1, (6.4, 4.0))
-
-
-def guarantee_cost_panel(measured: GuaranteeCost) -> Panel:
-    """The cost of the guarantee by limit."""
-    return Panel(partial(draw_guarantee_cost, measured=measured), "Cost of the guarantee by limit")
-
-
-def draw_guarantee_cost(axes: "Axes", measured: GuaranteeCost) -> None:
-    """Stacked from below: the price of the limit, then that of learning and certifying it."""
-    limits = np.array(measured.limits)
-    own = LOOKS["certified"].colour
-    # all costs per 100 people, beyond the best policy without a limit
-    optimum = 100 * (np.array(measured.optimum) - measured.unlimited)
-    learner = 100 * (np.array(measured.learner) - measured.unlimited)
-    low = 100 * (np.array(measured.low) - measured.unlimited)
-    high = 100 * (np.array(measured.high) - measured.unlimited)
-    constant = 100 * (measured.constant - measured.unlimited)
-    for below, above, colour, name in (
-        (np.zeros(len(limits)), optimum, BOUND, "price of the limit itself"),
-        (optimum, learner, own, "price of learning and certifying it"),
-    ):
-        axes.fill_between(limits, below, above, color=colour, label=name, alpha=0.22, linewidth=0)
-    axes.plot(limits, optimum, color=BOUND, linewidth=1.6, linestyle=(0, (5, 1.3)))
-    line: DrawOptions = dict(linewidth=2.4, elinewidth=1.2, capsize=2.5, marker="o", markersize=4.5)
-    bars = [learner - low, high - learner]
-    axes.errorbar(limits, learner, bars, color=own, label="certified learner", **line)
-    name = "best constant: a gap of 0, no evidence needed"
-    axes.axhline(constant, color=INK, linewidth=1.3, linestyle=(0, (1, 1.5)), label=name)
-    axes.set_xscale("log")
-    axes.set_xticks(limits, [f"{limit:g}" for limit in limits])
-    axes.xaxis.set_minor_formatter(lambda *_: "")
-    axes.minorticks_off()
-    axes.set_xlim(limits[0] / 1.04, limits[-1] * 1.04)
-    axes.set_ylim(0, 1.1 * max(constant, float(high.max())))
-    axes.locator_params(axis="y", nbins=6)
-    axes.set_title(f"What a guarantee costs over {short_number(measured.rounds)} people")
-    beyond = "cost per 100 people beyond\nthe best policy without a limit"
-    axes.set(xlabel="the limit that is guaranteed", ylabel=beyond)
-    axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.19),
-        ncols=2,
-        handlelength=2.4,
-        columnspacing=1.4,
-    )

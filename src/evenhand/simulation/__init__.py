@@ -2,13 +2,9 @@
 
 from evenhand.simulation.comparison import (
     Comparison,
-    GuaranteeCost,
     LearnerRuns,
     Summary,
-    Tradeoff,
     compare,
-    guarantee_cost,
-    tradeoff,
 )
 from evenhand.simulation.named import (
     LEARNERS,
@@ -34,16 +30,13 @@ __all__ = [
     "Comparison",
     "Engine",
     "Entry",
-    "GuaranteeCost",
     "LearnerRuns",
     "PolicySet",
     "Run",
     "RunRecord",
     "Setting",
     "Summary",
-    "Tradeoff",
     "compare",
-    "guarantee_cost",
     "guarantees",
     "make_environment",
     "make_learner",
@@ -51,5 +44,4 @@ __all__ = [
     "record",
     "regret_in_set",
     "simulate",
-    "tradeoff",
 ]

@@ -40,7 +40,7 @@ from evenhand.simulation.run import (
     epoch_columns,
     permitted_shares,
 )
-from evenhand.words import BoolArray, FloatArray, IntArray, LabelledSample, Prices
+from evenhand.words import FloatArray, IntArray, LabelledSample, Prices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,8 +75,8 @@ class RunRecord(RunFigures, Shown, Brief):
         `in_sample` is None, and for learners that certify nothing.
     slack : float, optional
         beta of the exploration sample of a two-phase learner.
-    regret_in_set, worst_gap_in_set : float, optional
-        The truth about the learner's own set Pi.
+    regret_in_set : float, optional
+        The regret after the exploration to the best policy of the learner's own set Pi.
     note : str
         The learner's own remarks about the run.
 
@@ -99,7 +99,6 @@ class RunRecord(RunFigures, Shown, Brief):
     certified: FloatArray | None = None
     slack: float | None = None
     regret_in_set: float | None = None
-    worst_gap_in_set: float | None = None
     note: str = ""
 
     def _headline(self) -> str:
@@ -141,16 +140,8 @@ class RunRecord(RunFigures, Shown, Brief):
     @property
     def explored(self) -> int:
         """The rounds in which all applicants were accepted in order to learn."""
-        return int(self.lengths[self._exploring].sum())
-
-    @property
-    def exploration_regret(self) -> float:
-        """The part of the regret that those rounds cost."""
-        return float((self.lengths * (self.losses - self.optimum))[self._exploring].sum())
-
-    @property
-    def _exploring(self) -> BoolArray:
-        return np.array([phase == "explore" for phase in self.phases])
+        exploring = np.array([phase == "explore" for phase in self.phases])
+        return int(self.lengths[exploring].sum())
 
     def to_json(self) -> Json:
         """Return the record as plain JSON.
@@ -218,12 +209,10 @@ def record(
     learner = run.learner
     slack = getattr(learner, "slack", None)
     regret_inside = None
-    worst_gap_inside = None
     table = isinstance(environment, TablePopulation)
     if isinstance(learner, ExploringLearner) and slack is not None and table:
         truth = policy_set(learner, environment)
         regret_inside = float(_regret_after_exploration(run, truth.best_loss)[-1])
-        worst_gap_inside = truth.worst_gap
 
     in_sample = None
     certified = None
@@ -252,7 +241,6 @@ def record(
         certified=certified,
         slack=None if slack is None else slack.beta,
         regret_in_set=regret_inside,
-        worst_gap_in_set=worst_gap_inside,
         note=notes_of(learner),
     )
 

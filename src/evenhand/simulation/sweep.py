@@ -1,10 +1,9 @@
 """The sweep: many runs, made in this process or by the workers of joblib's backend (processes of
 this machine, or a cluster), and kept in a journal so that a sweep that was killed goes on.
 
-Comparisons, trade-offs, the cost of a guarantee and studies are all the same sweep over learners,
-populations, limits and seeds; they differ in how they summarise its records. Each run has its own
-named streams of random numbers, so neither the number of processes nor the order in which they
-finish changes a figure.
+Comparisons and studies are the same sweep over learners, populations, limits and seeds; they differ
+in how they summarise its records. Each run has its own named streams of random numbers, so neither
+the number of processes nor the order in which they finish changes a figure.
 
 The journal has one line of JSON per finished task, appended and forced to disk before anything else
 happens. A process may be killed at any moment: a line is either whole or cut off, and a cut-off
