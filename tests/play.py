@@ -16,7 +16,6 @@ from evenhand.learners import (
     Unconstrained,
     Uniform,
 )
-from evenhand.rivals import Exp4AppleTasting, InverseGap
 from evenhand.rounds import FOREVER, Epoch
 
 FPR = FalsePositiveRate()
@@ -105,8 +104,6 @@ def every_learner():
         "explore-then-commit": ExploreThenCommit(**common, same_exploration=True),
         "EXP4": Exp4(**common, grid=3),
         "paired rounds": PairedRounds(**common, grid=3),
-        "EXP4.AT": Exp4AppleTasting(**common),
-        "inverse gap": InverseGap(**common),
         "unconstrained": Unconstrained(**greedy),
         "fair on gathered": FairOnGathered(**greedy),
         "accept all": AcceptAll(seed=5),

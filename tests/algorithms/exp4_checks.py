@@ -4,17 +4,11 @@ it is, and mutants must fall over them.
 
 import numpy as np
 from tests.algorithms.enumerated_net import (
-    estimated_losses,
     expected_policy,
-    false_positive_gap,
-    mean_member,
-    members,
-    rules_of,
 )
 from tests.play import FPR, WORLD, play
 
 from evenhand.learners import Exp4
-from evenhand.rivals import Exp4AppleTasting
 from evenhand.simulation import regret_in_set, simulate
 
 
@@ -41,26 +35,6 @@ def check_exp4_two_sided_is_the_formula():
     check_exp4_is_the_formula("two-sided")
 
 
-def check_exp4_at_is_the_formula():
-    """eta = sqrt(ln N / (3 T)) for weights and floor, losses 1[yhat != y] 1[accepted] / p."""
-    learner = played_exp4(Exp4AppleTasting)
-    accepts = rules_of(learner, WORLD)
-    gaps = np.array([[false_positive_gap(learner, row) for row in accepts]])
-    net = members(gaps, learner.slack.limit, 12)
-    rounds = learner.online.rounds
-    losses = np.zeros(len(accepts))
-    for row in range(learner.state.learned_to):
-        if rounds["accept"][row]:
-            yhat = np.where(accepts[:, int(rounds.features_of(slice(row, row + 1))[0, 0])], 1, -1)
-            losses += (yhat != rounds["label"][row]) / rounds["acceptance"][row]
-    eta = np.sqrt(np.log(len(net)) / (3 * 3000))
-    expected = eta + (1 - eta) * (mean_member(net, losses, eta) @ accepts)
-    np.testing.assert_allclose(learner.acceptance(WORLD.features), expected, rtol=0, atol=1e-9)
-    # both losses of an accepted round, or their difference alone: the same weights
-    difference, _ = estimated_losses(learner, accepts)
-    np.testing.assert_allclose(losses - losses[1], 2 * difference, rtol=0, atol=1e-9)
-
-
 def regret(kind, **settings):
     """Mean regret of two runs of 20,000 rounds to the best policy of the learner's set.
 
@@ -82,7 +56,3 @@ def check_exp4_learns():
 
 def check_exp4_two_sided_learns():
     assert regret(Exp4, estimator="two-sided") <= 730
-
-
-def check_exp4_at_learns():
-    assert regret(Exp4AppleTasting) <= 450

@@ -8,14 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.play import FPR, WORLD, Nominated, certified, every_learner, two_phase
+from tests.play import WORLD, Nominated, certified, every_learner, two_phase
 
 from evenhand import storage
 from evenhand.algorithms.base import Forgets, HasNotes, Note
 from evenhand.algorithms.baselines import Greedy
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.hypotheses import Linear
-from evenhand.rivals import ExploreExploit, SemiLogistic
 from evenhand.rounds import Rounds
 
 LEARNERS = every_learner() | {
@@ -24,8 +23,6 @@ LEARNERS = every_learner() | {
     "certified, with a window": certified(maturity=4.0),
     "certified, nominated": certified(hypotheses=Nominated(WORLD.hypotheses), horizon=3000),
     "certified, linear rules": certified(hypotheses=Linear(), horizon=3000),
-    "explore, exploit": ExploreExploit(FPR, seed=1),
-    "semi-logistic": SemiLogistic(FPR, seed=1),
 }
 
 

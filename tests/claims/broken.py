@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from bench.rivals import InverseGap, neighbours
 from evenhand.algorithms import exponential_weights
 from evenhand.algorithms.baselines import AfterExploration, Fixed
 from evenhand.algorithms.exploration import (
@@ -18,7 +19,6 @@ from evenhand.algorithms.exploration import (
     next_size,
 )
 from evenhand.algorithms.fair_net import FairNet
-from evenhand.algorithms.rivals import neighbours
 from evenhand.algorithms.two_phase import TwoPhase, TwoPhaseState
 from evenhand.bounds import JointHoeffding
 from evenhand.estimation import RoundLog
@@ -27,7 +27,6 @@ from evenhand.fairness.rates import as_rates
 from evenhand.hypotheses.finite import TableRow
 from evenhand.learners import EpochLearner, Exp4, TwoPhaseLearner
 from evenhand.policies import Mixture
-from evenhand.rivals import InverseGap
 from evenhand.rounds import Arrivals, Epoch, Rounds
 from evenhand.words import Prices
 

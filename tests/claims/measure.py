@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from scipy.stats import binom
 from tests.claims import broken
 
+from bench.rivals import Exp4AppleTasting, InverseGap
 from evenhand.environments import (
     Discrete,
     LowerBound,
@@ -37,7 +38,6 @@ from evenhand.learners import (
     Unconstrained,
     Uniform,
 )
-from evenhand.rivals import Exp4AppleTasting, InverseGap
 from evenhand.simulation import policy_set, regret_in_set, simulate
 
 FPR = FalsePositiveRate()

@@ -55,7 +55,7 @@ def test_the_checks_see_lock_in_and_unfair_rounds():
 @pytest.mark.parametrize("arguments", VW.values(), ids=VW)
 def test_vowpal_wabbit_passes_through_unfair_policies(arguments):
     """A rival that knows no guarantee is above it in a good part of 5,000 rounds (seeded)."""
-    pytest.importorskip("vowpalwabbit", reason="needs the extra vw")
+    pytest.importorskip("vowpalwabbit")
     assert share_above(population("D1", 1 / 16), arguments, LIMIT, 0, 5_000) > 0.05
 
 

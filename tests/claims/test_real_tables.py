@@ -202,8 +202,8 @@ def test_full_prices(claims, workers, name, price):
 @pytest.mark.claims_tables
 def test_full_rivals(claims):
     """Side by side on COMPAS: what the others' worst round looks like."""
+    from bench.rivals import ExploreExploit, SemiLogistic
     from evenhand.learners import Unconstrained
-    from evenhand.rivals import ExploreExploit, SemiLogistic
 
     world, rate = available("compas"), FalsePositiveRate()
     rivals = {

@@ -148,17 +148,6 @@ def test_a_format_without_its_package(call, run, monkeypatch, tmp_path, name, pa
     assert "pip install -e '.[tables]'" in " ".join(refused.stderr.split())
 
 
-@pytest.mark.parametrize("learner", ["vw-squarecb"])
-def test_a_learner_without_its_package(run, monkeypatch, tmp_path, learner):
-    monkeypatch.setitem(sys.modules, "vowpalwabbit", None)
-    for words in (
-        ("simulate", "--learner", learner, *PLAYED),
-        ("compare", "--learner", "accept-all", "--learner", learner, *PLAYED),
-        ("study", "lending", "--learner", learner),
-    ):
-        refused_at_once(run(*words), "vowpalwabbit")
-
-
 ALONE = {
     "measure": ("measure", "d.csv", "--decision", "hired", "--group", "sex", "--drop-missing"),
     "impact": ("impact", "d.csv", "--selected", "hired", "--group", "sex"),

@@ -15,7 +15,6 @@ from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, GroupClassifier, Linear,
 from evenhand.learners import LEARNERS as LOADED
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner, Uniform
 from evenhand.policies import Mixture
-from evenhand.rivals import ExploreExploit, SemiLogistic
 from evenhand.rounds import Rounds
 from evenhand.storage import stored_name
 from evenhand.testing import (
@@ -38,12 +37,10 @@ LEARNERS = every_learner() | {
         WORLD.hypotheses, FPR, 0.3, 0.1, maturity=40.0, seed=1
     ),
     "certified, nominated": CertifiedLearner(Linear(), FPR, 0.3, 0.1, horizon=5000, seed=1),
-    "explore, exploit": ExploreExploit(FPR, seed=1),
-    "semi-logistic": SemiLogistic(FPR, seed=1),
 }
 
 
-PAPERS = ("two-phase", "explore-then-commit", "EXP4", "inverse gap")
+PAPERS = ("two-phase", "explore-then-commit", "EXP4")
 """The paper's learners explore for 650 rounds, so they are played for longer."""
 VARIANTS = [name for name in LEARNERS if name.startswith(("two-phase, ", "certified, "))]
 """Other settings of a learner that is tried under every requirement."""

@@ -132,13 +132,6 @@ def command(
       paired-rounds             exploration and exp4 in turns: the same options, grid
       unconstrained             the bandit without a limit: first_rounds
       fair-on-gathered          a limit on the gathered labels only: first_rounds
-      inverse-gap               SquareCB within the fair set: options of two-phase but estimator
-      exp4-at                   exp4 that explores accepts alone, Raman et al. 2024: options of
-                                two-phase but estimator and schedule; grid, growth
-      semi-logistic             Kilbertus et al. 2020, with a fairness penalty
-      explore-exploit           Keswani et al. 2024
-      vw-epsilon-greedy         Vowpal Wabbit (the extra vw)
-      vw-squarecb               the same with squarecb
       accept-all, uniform       no learning
     """
     from evenhand.report.drawing import installed

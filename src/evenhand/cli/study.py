@@ -108,9 +108,6 @@ def command(
       two-phase          the paper's algorithm (with --class stumps)
       fair-on-gathered   a limit on the gathered labels, as ordinary tools do
       unconstrained      a bandit that looks at cost alone
-      semi-logistic      Kilbertus et al. 2020, with a fairness penalty
-      explore-exploit    Keswani et al. 2024
-      vw-epsilon-greedy, vw-squarecb   Vowpal Wabbit (the extra vw)
       accept-all         no learning
     """
     from evenhand.report.drawing import require

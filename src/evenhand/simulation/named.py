@@ -9,7 +9,7 @@ from inspect import signature
 from typing import Any
 
 from evenhand import environments as worlds
-from evenhand import learners, rivals
+from evenhand import learners
 from evenhand.algorithms.certified.quota import Quota
 from evenhand.contracts import (
     Environment,
@@ -19,10 +19,9 @@ from evenhand.contracts import (
     Learner,
     Params,
 )
-from evenhand.errors import InvalidInput, install_hint
+from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.registry import Registry, summary
-from evenhand.shown import imported
 from evenhand.words import Prices
 
 Parse = Callable[[str], object]
@@ -103,8 +102,6 @@ class Entry:
         parameters.
     kinds : tuple of str
         The classes of rules that a learner supports on tables; by default all.
-    package, extra : str
-        An optional package that it needs, and the extra that brings it.
 
     Examples
     --------
@@ -122,8 +119,6 @@ class Entry:
     fixed: Params = field(default_factory=dict)
     needs: tuple[str, ...] | None = None
     kinds: tuple[str, ...] = ()
-    package: str = ""
-    extra: str = ""
 
     def __post_init__(self) -> None:
         if not self.text:
@@ -181,8 +176,6 @@ _TWO_PHASE: Mapping[str, Parse] = {
     "exploration_rounds": int,
     "tradeoff_exponent": float,
 }
-_ONE_SIDED = {name: parse for name, parse in _TWO_PHASE.items() if name != "estimator"}
-_OWN_FLOOR = {name: parse for name, parse in _ONE_SIDED.items() if name != "schedule"}
 
 
 def _as_printed(
@@ -264,18 +257,6 @@ LEARNERS: Registry[Entry] = Registry(
             "with a round of exp4 on what they have shown. Half of all rounds explore.",
             {**_TWO_PHASE, "grid": int},
         ),
-        "inverse-gap": _exploring(
-            rivals.InverseGap,
-            "SquareCB's inverse gap weighting within the fair set of the two-phase learner: a "
-            "regression of outcomes in place of importance weights.",
-            _ONE_SIDED,
-        ),
-        "exp4-at": _exploring(
-            rivals.Exp4AppleTasting,
-            "Raman et al. (2024): exponential weights that explore accepts alone, on the net of "
-            "exp4.",
-            {**_OWN_FLOOR, "grid": int, "growth": float},
-        ),
         "unconstrained": Entry(
             learners.Unconstrained,
             "The same bandit over all mixtures, fair or not. It guarantees nothing about the gap.",
@@ -295,30 +276,6 @@ LEARNERS: Registry[Entry] = Registry(
         ),
         "uniform": Entry(
             learners.Uniform, "Tosses a fair coin for each applicant: a gap of exactly 0."
-        ),
-        "semi-logistic": Entry(
-            rivals.SemiLogistic,
-            "Kilbertus et al. (2020): a policy that never rejects for sure, trained with a "
-            "penalty on the estimated gap.",
-        ),
-        "explore-exploit": Entry(
-            rivals.ExploreExploit,
-            "Keswani et al. (2024): accepts where success is likely enough and explores elsewhere "
-            "within a bound on false positives.",
-        ),
-        "vw-epsilon-greedy": Entry(
-            rivals.VwBandit,
-            "Vowpal Wabbit's contextual bandit with 5% random decisions; looks at cost alone.",
-            fixed={"exploration": "epsilon-greedy"},
-            package="vowpalwabbit",
-            extra="vw",
-        ),
-        "vw-squarecb": Entry(
-            rivals.VwBandit,
-            "Vowpal Wabbit's contextual bandit with squarecb exploration; looks at cost alone.",
-            fixed={"exploration": "squarecb"},
-            package="vowpalwabbit",
-            extra="vw",
         ),
     },
 )
@@ -341,13 +298,9 @@ STUDIED = (
     "certified",
     "fair-on-gathered",
     "unconstrained",
-    "semi-logistic",
-    "explore-exploit",
     "accept-all",
 )
-"""The learners of a study in which none is named: those that support every class of rules and need
-no extra package.
-"""
+"""The learners of a study in which none is named: those that support every class of rules."""
 
 
 def make_environment(name: str, options: Sequence[str], rounds: int) -> Environment:
@@ -413,8 +366,6 @@ def make_learner(text: str, setting: Setting) -> Learner:
     """
     name, options = split_options(text)
     entry = LEARNERS[name]
-    if entry.package:  # before the run, not after
-        imported(entry.package, f"the learner {name!r}", install_hint(entry.extra))
     given = {name: getattr(setting, name) for name in entry.needs or ()}
     given = {name: value for name, value in given.items() if value is not None}
     for asked in setting.shared:

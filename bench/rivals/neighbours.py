@@ -23,7 +23,7 @@ bound is for weights that are renewed after every round (growth=0); that the *ne
 needs people from one population.
 
 **Inverse gap weighting** (SquareCB: Foster and Rakhlin 2020; in epochs: Simchi-Levi and Xu 2022)
-within Pi: see `evenhand.bandit.inverse_gap`. A regression of outcomes is fitted once per epoch to
+within Pi: see `bench.rivals.inverse_gap`. A regression of outcomes is fitted once per epoch to
 the labels of accepted people, without weights; gamma_t = 1 / (psi mu_t), by which the two programs
 ask for the same variance.
 """
@@ -31,6 +31,7 @@ ask for the same variance.
 from functools import partial
 from math import sqrt
 
+from bench.rivals.inverse_gap import inverse_gap_weights
 from evenhand.algorithms.exponential_weights import (
     Exploit,
     WeightedNet,
@@ -41,7 +42,6 @@ from evenhand.algorithms.exponential_weights import (
 )
 from evenhand.algorithms.two_phase import TwoPhase, TwoPhaseState
 from evenhand.bandit import explored_constants
-from evenhand.bandit.inverse_gap import inverse_gap_weights
 from evenhand.bandit.schedule import LARGEST_FLOOR
 from evenhand.errors import InvalidInput
 from evenhand.estimation.loss import doubly_robust

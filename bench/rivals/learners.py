@@ -1,25 +1,23 @@
-"""Learners of others, to be compared with: Kilbertus et al. (2020), Keswani et al. (2024), Vowpal
-Wabbit's contextual bandits, and two neighbours of the paper inside its set of fair policies:
-inverse gap weighting (Foster and Rakhlin 2020) and EXP4.AT (Raman et al. 2024).
+"""Learners of others, to be compared with: Kilbertus et al. (2020), Keswani et al. (2024), and two
+neighbours of the paper inside its set of fair policies: inverse gap weighting (Foster and Rakhlin
+2020) and EXP4.AT (Raman et al. 2024).
 """
 
 from typing import Any
 
-from evenhand.algorithms.baselines import AfterExploration
-from evenhand.algorithms.exponential_weights import GROWTH
-from evenhand.algorithms.rivals.neighbours import exp4_at, inverse_gap, require_one_sided
-from evenhand.algorithms.rivals.scores import (
+from bench.rivals.neighbours import exp4_at, inverse_gap, require_one_sided
+from bench.rivals.scores import (
     ScorePolicy,
     explore_exploit_policy,
     semi_logistic_policy,
 )
-from evenhand.algorithms.rivals.vw import Exploration, Vw, vw_arguments
+from evenhand.algorithms.baselines import AfterExploration
+from evenhand.algorithms.exponential_weights import GROWTH
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.named import ClassLike
 from evenhand.learner import EpochLearner
 from evenhand.learners import (
-    LEARNERS,
     ExploringLearner,
     as_prices,
     paper_settings,
@@ -27,7 +25,7 @@ from evenhand.learners import (
 )
 from evenhand.words import Prices
 
-__all__ = ["Exp4AppleTasting", "ExploreExploit", "InverseGap", "SemiLogistic", "VwBandit"]
+__all__ = ["Exp4AppleTasting", "ExploreExploit", "InverseGap", "SemiLogistic"]
 
 
 class SemiLogistic(EpochLearner):
@@ -130,56 +128,6 @@ class ExploreExploit(EpochLearner):
         super().__init__(algorithm, seed=seed, settings=settings)
 
 
-class VwBandit(EpochLearner):
-    """A contextual bandit of Vowpal Wabbit.
-
-    Parameters
-    ----------
-    rate : Rate or sequence of Rate
-        Whose gaps it is judged by.
-    exploration : "epsilon-greedy" or "squarecb", default "epsilon-greedy"
-        How VW explores.
-    epsilon : float, default 0.05
-        The share of exploration of "epsilon-greedy".
-    prices : Prices, optional
-        What errors cost; 1 and 1 by default.
-    seed : int, optional
-        Seed of all random draws.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such exploration, or VW is not installed when it is first needed.
-
-    Examples
-    --------
-    >>> from evenhand import FalsePositiveRate
-    >>> learner = VwBandit(FalsePositiveRate(), exploration="squarecb", seed=1)
-    >>> learner.policy.weights
-    (0.5, 0.5)
-    """
-
-    def __init__(
-        self,
-        rate: RateLike,
-        *,
-        exploration: Exploration = "epsilon-greedy",
-        epsilon: float = 0.05,
-        prices: Prices | None = None,
-        seed: int | None = None,
-    ) -> None:
-        arguments = vw_arguments(exploration, epsilon)
-        algorithm = Vw(as_rates(rate), as_prices(prices), arguments)
-        settings: dict[str, Any] = {
-            "rate": rate,
-            "exploration": exploration,
-            "epsilon": epsilon,
-            "prices": prices,
-            "seed": seed,
-        }
-        super().__init__(algorithm, seed=seed, settings=settings)
-
-
 class InverseGap(ExploringLearner):
     """Inverse gap weighting (SquareCB) within the paper's set of fair policies: a regression of
     outcomes in place of importance weights.
@@ -204,7 +152,7 @@ class InverseGap(ExploringLearner):
     After the same exploration as the two-phase learner, each epoch fits m(x) = P[y = -1 | x] once
     to the labels of accepted people, and deploys the mixture Q of fair policies that minimises
     gamma E[d_hat Q] - E ln Q^mu, where d_hat(x) is what accepting x costs beyond rejecting it by m
-    (`evenhand.bandit.inverse_gap` derives it). Fairness is that of the two-phase learner: all that
+    (`bench.rivals.inverse_gap` derives it). Fairness is that of the two-phase learner: all that
     is deployed lies in its set. Low regret needs a regression class that holds the true m, which
     Algorithm 1 does not: contexts that repeat have a rate each, other people a logistic regression.
 
@@ -276,7 +224,7 @@ class Exp4AppleTasting(ExploringLearner):
     with loss_hat_t(yhat) = 1[yhat != y_t] 1[accepted] / p_t, eta = sqrt(ln N / (3 T)) and eta of
     accept-all. After every renewal by a single round, its regret in 0-1 loss to the best of N
     members is at most 2 sqrt(3 T ln N), whatever the order of the people and labels
-    (`evenhand.algorithms.rivals.neighbours` has the steps). The same exponential cost as `Exp4`.
+    (`bench.rivals.neighbours` has the steps). The same exponential cost as `Exp4`.
 
     Examples
     --------
@@ -321,9 +269,3 @@ class Exp4AppleTasting(ExploringLearner):
         }
         algorithm = AfterExploration(paper, exp4_at(grid, growth))
         super().__init__(algorithm, seed=seed, settings=made_with)
-
-
-LEARNERS |= {
-    learner.__name__: learner
-    for learner in (SemiLogistic, ExploreExploit, VwBandit, InverseGap, Exp4AppleTasting)
-}

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from bench.rivals.scores import RandomCutoff, logistic, random_cutoff, semi_logistic
 
+from bench.rivals import ExploreExploit, SemiLogistic
 from evenhand import FalsePositiveRate, Prices, simulate
-from evenhand.algorithms.rivals.scores import RandomCutoff, logistic, random_cutoff, semi_logistic
 from evenhand.policies import Mixture
-from evenhand.rivals import ExploreExploit, SemiLogistic
 from evenhand.simulation.record import guarantees
 
 RATE = FalsePositiveRate()
@@ -80,3 +80,11 @@ def test_one_group_and_one_label_do_not_break_them():
     learner.observe(np.arange(50), np.ones(50, dtype=int))
     learner.decide(np.zeros((300, 1)), np.array(["a", "b"] * 150))
     assert learner.epoch.phase == "explore"
+
+
+@pytest.mark.parametrize("kind", [SemiLogistic, ExploreExploit])
+def test_they_are_made_again_from_their_settings(kind):
+    learner = kind(RATE, prices=Prices(2.0, 1.0), seed=3)
+    again = learner.restarted(4)
+    assert {**again.params, "seed": 3} == dict(learner.params)
+    assert again.seed == 4

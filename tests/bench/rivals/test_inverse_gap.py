@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from bench.rivals.inverse_gap import inverse_gap_weights
 from scipy.optimize import linprog
 
-from evenhand.bandit import inverse_gap
-from evenhand.bandit.inverse_gap import inverse_gap_weights
+from bench.rivals import inverse_gap
 from evenhand.errors import InvalidInput
 from evenhand.estimation import EstimatedLoss
 from evenhand.faircsc import bind_fair

@@ -1,1 +1,0 @@
-"""What others do about the same problem."""
