@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+from tests.requirements.parts import check_rate
 
 import evenhand as eh
 from evenhand.environments import Replay
@@ -21,7 +22,6 @@ from evenhand.hypotheses import ACCEPT_ALL
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.planning.population import LaunchTerms, from_table
 from evenhand.report.region import RegionPicture
-from evenhand.testing import check_rate
 from evenhand.words import LabelledSample
 
 RATES = (eh.FalsePositiveRate(), eh.FalseNegativeRate(), eh.SelectionRate())

@@ -10,6 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from tests.requirements.environments import check_environment
+from tests.requirements.learners import check_learner
+from tests.requirements.parts import check_rate
 
 from evenhand import CertifiedLearner, simulate
 from evenhand.contracts import Rate
@@ -19,13 +22,7 @@ from evenhand.hypotheses import CLASSES
 from evenhand.simulation import LEARNERS, Entry, compare
 from evenhand.simulation.study import StudyPlan, source_of, study
 from evenhand.tables import Description
-from evenhand.testing import (
-    RequirementBroken,
-    check_environment,
-    check_hypothesis_class,
-    check_learner,
-    check_rate,
-)
+from evenhand.testing import RequirementBroken, check_hypothesis_class
 from evenhand.words import Decisions, LabelledSample, Prices
 
 

@@ -1,4 +1,4 @@
-"""The contracts of evenhand, each with its requirements; `evenhand.testing` checks them by machine.
+"""The contracts of evenhand, each with its requirements.
 
 A hypothesis says yes or no to every row. A hypothesis class, bound to fixed rows, is a CSC oracle:
 it answers a vector of acceptance costs with the cheapest hypothesis. An enumerable class also

@@ -2,6 +2,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tests.requirements.parts import RATE_REQUIREMENTS, check_rate
 
 import evenhand as eh
 from evenhand.errors import CannotEstimateRate, InvalidInput
@@ -10,7 +11,6 @@ from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, GapConstrain
 from evenhand.fairness.rates import Rate, require_certifiable
 from evenhand.hypotheses import ACCEPT_ALL, GroupClassifier
 from evenhand.policies import Mixture
-from evenhand.testing import RATE_REQUIREMENTS, check_rate
 from evenhand.words import LabelledSample
 
 RATES = [FalsePositiveRate(), FalseNegativeRate(), SelectionRate()]

@@ -24,7 +24,7 @@ from evenhand.hypotheses import (
 )
 from evenhand.hypotheses.estimator import linear_of, normalised, tree_of
 from evenhand.schema import Column, Schema
-from evenhand.testing.requirements import through_text
+from evenhand.testing import through_text
 
 
 def problem(seed=0, rows=300):

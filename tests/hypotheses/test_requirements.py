@@ -19,8 +19,12 @@ from evenhand.hypotheses import (
     ScoreThresholds,
     Stumps,
 )
-from evenhand.testing import ClassCase, check_hypothesis_class, hypothesis_class_requirements
-from evenhand.testing.classes import draw_features
+from evenhand.testing import (
+    ClassCase,
+    check_hypothesis_class,
+    draw_features,
+    hypothesis_class_requirements,
+)
 
 TABLE = np.vstack(
     [np.ones(4, bool), np.zeros(4, bool), np.random.default_rng(0).random((20, 4)) < 0.5]

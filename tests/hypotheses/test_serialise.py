@@ -31,7 +31,7 @@ from evenhand.hypotheses import (
     policy_from_json,
 )
 from evenhand.policies import Mixture
-from evenhand.testing.requirements import through_text
+from evenhand.testing import through_text
 
 EVERY_KIND = [
     Constant(True),

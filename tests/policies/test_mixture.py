@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.requirements.parts import check_policy
 
 from evenhand.errors import InvalidInput, NotFinite
 from evenhand.hypotheses import (
@@ -25,7 +26,6 @@ from evenhand.hypotheses import (
 )
 from evenhand.policies import DeployedPolicy, Mixture, PolicyWeights
 from evenhand.policies.mixture import TILE, Compiled
-from evenhand.testing import check_policy
 
 
 @pytest.mark.thorough

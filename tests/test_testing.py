@@ -1,4 +1,6 @@
-"""Each requirement catches a class that was made to break it, and says so by name."""
+"""Each requirement of classes catches one that was made to break it, and says so by name; the
+assertion about a record fails exactly where the gate is not green.
+"""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,9 +10,20 @@ import pytest
 
 from evenhand import testing
 from evenhand.contracts import HypothesisClass, Partition
+from evenhand.fairness.findings import Finding
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, ScoreThresholds, Threshold
-from evenhand.testing import ClassCase, RequirementBroken, check_hypothesis_class
-from evenhand.testing.classes import draw_features
+from evenhand.testing import (
+    ClassCase,
+    RequirementBroken,
+    assert_within,
+    check_hypothesis_class,
+    draw_features,
+    is_plain_with,
+    require,
+    requirement,
+    same,
+    through_text,
+)
 
 CUT = Threshold(1, 0.0, 4)
 
@@ -270,3 +283,68 @@ def test_the_unspoilt_class_keeps_every_requirement():
 def test_requirements_of_enumerations_refuse_other_classes():
     with pytest.raises(TypeError, match="enumerable"):
         testing.best_is_least_total(case_of(ScoreThresholds(1, per_group=True)))
+
+
+# records within a limit
+
+
+class Record:
+    """A record with one finding."""
+
+    delta = 0.05
+
+    def __init__(self, low, high):
+        self.ends = low, high
+
+    def findings(self, limit=None, least_ratio=None):
+        return (Finding("gap", *self.ends, limit),)
+
+
+def test_only_what_is_shown_passes():
+    assert assert_within(Record(0.0, 0.01), 0.05).passed
+    with pytest.raises(AssertionError, match="ABOVE"):
+        assert_within(Record(0.1, 0.2), 0.05)
+    with pytest.raises(AssertionError, match="neither"):
+        assert_within(Record(0.0, 0.2), 0.05)
+    assert assert_within(Record(0.0, 0.2), 0.05, not_shown=True).status == "not shown"
+
+
+# what requirements have in common
+
+
+@requirement
+def numbers_are_small(number):
+    """No number is above 9."""
+    require(number < 10, f"{number} is not below 10")
+
+
+def test_a_broken_requirement_says_its_name_and_the_figures():
+    numbers_are_small(9)
+    with pytest.raises(RequirementBroken, match=r"numbers are small.*12") as broken:
+        numbers_are_small(12)
+    assert broken.value.requirement == "numbers_are_small"
+
+
+def test_a_requirement_keeps_its_name_and_its_text():
+    assert numbers_are_small.__name__ == "numbers_are_small"
+    assert numbers_are_small.__doc__ == "No number is above 9."
+
+
+@pytest.mark.parametrize(
+    ("params", "plain"),
+    [
+        ({"class": "x", "n": 1}, True),
+        ({"n": 1}, False),
+        ({"class": "x", "n": float("nan")}, False),
+        ({"class": "x", "n": np.zeros(1)}, False),
+        ({"class": "x", "n": (1, 2)}, False),
+    ],
+)
+def test_plain_parameters(params, plain):
+    assert is_plain_with(params, "class") == plain
+
+
+def test_arrays_and_texts():
+    assert same([1, 2], np.array([1, 2]))
+    assert not same([1, 2], [1, 3])
+    assert through_text({"a": [1, None]}) == {"a": [1, None]}

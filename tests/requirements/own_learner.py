@@ -11,6 +11,7 @@ import threading
 from dataclasses import dataclass, field
 
 import numpy as np
+from tests.requirements.reports import THREADS
 
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import TransformedLoss
@@ -19,7 +20,6 @@ from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.learner import EpochLearner
 from evenhand.policies import Mixture
 from evenhand.rounds import Epoch
-from evenhand.testing.reports import THREADS
 from evenhand.words import Decisions
 
 EPOCH = 40

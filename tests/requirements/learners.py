@@ -1,7 +1,4 @@
-"""The requirements of learners (contract: Learner), for ours and yours.
-
-from evenhand.testing import check_learner
-check_learner(MyLearner(...), environment)
+"""The requirements of learners (contract: Learner).
 
 A learner under test also has `restarted(seed)`, a fresh learner with the same settings, and counts
 its rounds in `round`.
@@ -10,21 +7,18 @@ its rounds in `round`.
 from collections.abc import Mapping
 
 import numpy as np
-
-from evenhand.contracts import Environment, Learner, SupportsStorage
-from evenhand.testing import reports
-from evenhand.testing.requirements import (
+from tests.requirements import reports
+from tests.requirements.playing import (
     BLOCK,
     LearnerCase,
     LearnerRequirement,
-    check_each,
     decide,
-    is_plain_with,
-    require,
     require_refusal,
     require_same_decisions,
-    requirement,
 )
+
+from evenhand.contracts import Environment, Learner, SupportsStorage
+from evenhand.testing import check_each, is_plain_with, require, requirement
 from evenhand.words import Decision, Decisions, LabelledSample
 
 
@@ -55,13 +49,6 @@ def each_person_is_one_round(case: LearnerCase) -> None:
 
     decide advances the counter by the number of rows; rounds are numbered from 0 without gaps;
     observe advances nothing.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> each_person_is_one_round(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     learner = case.fresh()
     expected = 0
@@ -76,15 +63,7 @@ def each_person_is_one_round(case: LearnerCase) -> None:
 
 @requirement
 def looking_changes_nothing(case: LearnerCase) -> None:
-    """policy, params and acceptance may be asked for at any time: the run is the same.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> looking_changes_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
-    """
+    """policy, params and acceptance may be asked for at any time: the run is the same."""
     looked_at = case.fresh()
     left_alone = case.fresh()
     for people in case.blocks():
@@ -105,13 +84,6 @@ def one_by_one_equals_blocks(case: LearnerCase) -> None:
 
     (A block that goes on into the next epoch is different: none of its labels can be known there.
     It is cut at `rounds_left`.)
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> one_by_one_equals_blocks(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     together = case.fresh()
     singly = case.fresh()
@@ -130,13 +102,6 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
 
     The propensity is above 0, and is the probability of what was done under the policy that the
     person met.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> propensity_is_the_policy_s(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     learner = case.fresh()
     for people in case.blocks():
@@ -155,15 +120,7 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
 
 @requirement
 def labels_of_the_accepted_alone(case: LearnerCase) -> None:
-    """A label is reported once, for an accepted round: all else is refused, and the first stands.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> labels_of_the_accepted_alone(LearnerCase(AcceptAll(), lending(), rounds=50))
-    """
+    """A label is reported once, for an accepted round: all else is refused; the first stands."""
     learner = case.fresh()
     for people in case.blocks():
         decisions = decide(learner, people.features, people.group)
@@ -186,13 +143,6 @@ def the_same_seed_is_the_same_run(case: LearnerCase) -> None:
     """Two fresh copies with one seed decide alike.
 
     numpy's global generator is neither read nor moved.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> the_same_seed_is_the_same_run(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     np.random.seed(1)  # noqa: NPY002  (to notice whether somebody uses it)
     state = np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
@@ -210,13 +160,6 @@ def the_group_only_certifies(case: LearnerCase) -> None:
 
     With group_use="certify_only" no policy's probability changes by a bit when the group is
     flipped or not reported.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> the_group_only_certifies(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     if getattr(case.learner, "group_use", "decide") != "certify_only":
         return
@@ -231,30 +174,14 @@ def the_group_only_certifies(case: LearnerCase) -> None:
 
 @requirement
 def learner_describes_itself(case: LearnerCase) -> None:
-    """params is plain JSON with a "learner".
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> learner_describes_itself(LearnerCase(AcceptAll(), lending(), rounds=50))
-    """
+    """params is plain JSON with a "learner"."""
     params = dict(case.learner.params)
     require(is_plain_with(params, "learner"), f'{params} are not plain with a "learner"')
 
 
 @requirement
 def continues_after_storage(case: LearnerCase) -> None:
-    """save, load: the copy decides like the original; or save raises NotSerialisable.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> continues_after_storage(LearnerCase(AcceptAll(), lending(), rounds=50))
-    """
+    """save, load: the copy decides like the original; or save raises NotSerialisable."""
     learner = case.fresh()
     blocks = case.blocks()
     half = len(blocks) // 2
@@ -295,23 +222,6 @@ def learner_requirements(learner: Learner) -> tuple[LearnerRequirement, ...]:
     """Return the requirements that apply to a learner.
 
     They are those of every learner, and those of each further method that it has.
-
-    Parameters
-    ----------
-    learner : Learner
-        The learner.
-
-    Returns
-    -------
-    tuple of callable
-        The requirements.
-
-    Examples
-    --------
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import continues_after_storage, learner_requirements
-    >>> continues_after_storage in learner_requirements(AcceptAll())
-    True
     """
     requirements = EVERY_LEARNER
     for capability, more in CAPABLE_LEARNERS.items():
@@ -326,35 +236,6 @@ def check_learner(
 
     A requirement about overruling, erasing, late groups or storage applies to a learner that has
     the method (`evenhand.contracts`).
-
-    Parameters
-    ----------
-    learner : Learner
-        The learner; only fresh copies of it are played.
-    environment : Environment
-        The population on which it is played.
-    rounds : int
-        How many people are decided about.
-    seed : int
-        The seed of the people and of the copies.
-
-    Returns
-    -------
-    tuple of str
-        The names of the requirements.
-
-    Raises
-    ------
-    RequirementBroken
-        At the first requirement that does not hold.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import check_learner
-    >>> "each_person_is_one_round" in check_learner(AcceptAll(), lending(), rounds=50)
-    True
     """
     return check_each(
         learner_requirements(learner), LearnerCase(learner, environment, rounds, seed)

@@ -5,6 +5,11 @@ that were made to break them.
 import numpy as np
 import pytest
 from tests.play import WORLD
+from tests.requirements.environments import (
+    ENVIRONMENT_REQUIREMENTS,
+    EnvironmentCase,
+    check_environment,
+)
 
 from evenhand.environments import (
     Discrete,
@@ -17,12 +22,7 @@ from evenhand.environments import (
     threshold_population,
 )
 from evenhand.hypotheses import ScoreThresholds
-from evenhand.testing import (
-    ENVIRONMENT_REQUIREMENTS,
-    EnvironmentCase,
-    RequirementBroken,
-    check_environment,
-)
+from evenhand.testing import RequirementBroken
 
 TABLE = Scores().draw(400, np.random.default_rng(0))
 ENVIRONMENTS = [

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.requirements import parts
+from tests.requirements.parts import check_policy, check_rate
 
-from evenhand import testing
 from evenhand.fairness import FalsePositiveRate, Rate
 from evenhand.hypotheses import ACCEPT_ALL, Threshold
 from evenhand.policies import Mixture
-from evenhand.testing import RequirementBroken, check_policy, check_rate
+from evenhand.testing import RequirementBroken
 from evenhand.words import LabelledSample
 
 MIXTURE = Mixture((Threshold(0, 0.0, 2), ACCEPT_ALL), (0.5, 0.5))
@@ -48,7 +49,7 @@ class BadPolicy:
 def test_a_broken_policy_is_caught(requirement, how):
     features = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(RequirementBroken) as caught:
-        getattr(testing, requirement)(BadPolicy(how=how), features, None)
+        getattr(parts, requirement)(BadPolicy(how=how), features, None)
     assert caught.value.requirement == requirement
     with pytest.raises(RequirementBroken):
         check_policy(BadPolicy(how=how), features)
@@ -95,7 +96,7 @@ def test_a_broken_rate_is_caught(requirement, rate):
     if requirement == "rates_are_shares":
         sample = LabelledSample(np.zeros((4, 1)), ["a", "b", "a", "b"], [-1, -1, 1, 1])
     with pytest.raises(RequirementBroken) as caught:
-        getattr(testing, requirement)(rate, sample)
+        getattr(parts, requirement)(rate, sample)
     assert caught.value.requirement == requirement
     with pytest.raises(RequirementBroken):
         check_rate(rate, sample=sample)

@@ -1,8 +1,4 @@
-"""The requirements of environments (contract: Environment), for ours and yours.
-
-from evenhand.testing import check_environment
-check_environment(MyPopulation())
-"""
+"""The requirements of environments (contract: Environment)."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,13 +11,7 @@ from evenhand.contracts import Environment, Hypothesis, Policy
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.testing.requirements import (
-    RequirementBroken,
-    is_plain_with,
-    require,
-    requirement,
-    same,
-)
+from evenhand.testing import RequirementBroken, is_plain_with, require, requirement, same
 from evenhand.words import FloatArray, LabelledSample, Prices
 
 LIMITS = (0.0, 0.02, 0.1, 1.0)
@@ -32,24 +22,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class EnvironmentCase:
-    """A population, and the people who are drawn from it.
-
-    Parameters
-    ----------
-    environment : Environment
-        The population.
-    rows : int
-        How many people are drawn.
-    seed : int
-        The seed of the draw.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> case = EnvironmentCase(lending(), rows=100)
-    >>> len(case.people), round(case.loss(case.mixtures[0]), 3)
-    (100, 0.409)
-    """
+    """A population, and the people who are drawn from it."""
 
     environment: Environment
     rows: int = 4000
@@ -64,23 +37,11 @@ class EnvironmentCase:
         return fresh.draw(rows, self.generator())
 
     def generator(self) -> np.random.Generator:
-        """Return the generator of the draw, at its beginning.
-
-        Returns
-        -------
-        numpy.random.Generator
-            A new generator.
-        """
+        """Return the generator of the draw, at its beginning."""
         return np.random.default_rng(self.seed)
 
     def rules(self) -> Iterator[Hypothesis]:
-        """Return the constants, and what the class answers to labels and to chance.
-
-        Returns
-        -------
-        iterator of Hypothesis
-            The rules.
-        """
+        """Return the constants, and what the class answers to labels and to chance."""
         yield from (ACCEPT_ALL, REJECT_ALL)
         if self.environment.hypotheses is None or self.environment.hypotheses.uses_group:
             return
@@ -101,48 +62,15 @@ class EnvironmentCase:
         )
 
     def loss(self, policy: Policy) -> float:
-        """Return the share of mistakes of a policy.
-
-        Parameters
-        ----------
-        policy : Policy
-            The policy.
-
-        Returns
-        -------
-        float
-            The loss where both errors cost 1.
-        """
+        """Return the share of mistakes of a policy."""
         return self.environment.loss(policy, ERRORS)
 
     def gaps(self, policy: Policy) -> FloatArray:
-        """Return the gaps of the false positive rate of a policy.
-
-        Parameters
-        ----------
-        policy : Policy
-            The policy.
-
-        Returns
-        -------
-        array of float
-            One gap for each pair of groups.
-        """
+        """Return the gaps of the false positive rate of a policy."""
         return np.asarray(self.environment.gaps(policy, FPR))
 
     def optimum(self, limit: float) -> tuple[float, Policy]:
-        """Return the best policy by that loss with those gaps.
-
-        Parameters
-        ----------
-        limit : float
-            The largest gap that is allowed.
-
-        Returns
-        -------
-        (float, Policy)
-            The loss, and the policy.
-        """
+        """Return the best policy by that loss with those gaps."""
         return self.environment.optimum(limit, FPR, ERRORS)
 
 
@@ -154,12 +82,6 @@ def draws_depend_on_the_generator_alone(case: EnvironmentCase) -> None:
     """The same generator at the same beginning gives the same people.
 
     There are as many people as were asked for, one in each row, with a label and a group.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> draws_depend_on_the_generator_alone(EnvironmentCase(lending(), rows=500))
     """
     people = case.people
     again = case.environment.fresh().draw(len(people), case.generator())
@@ -178,12 +100,6 @@ def loss_is_a_share_of_mistakes(case: EnvironmentCase) -> None:
 
     loss(accept all) = P[y = -1], loss(reject all) = P[y = +1]: they sum to one, and every loss
     lies in [0, 1].
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> loss_is_a_share_of_mistakes(EnvironmentCase(lending(), rows=500))
     """
     accept, reject = (case.loss(policy) for policy in case.mixtures[:2])
     require(abs(accept + reject - 1) <= ROUNDING, f"{accept!r} + {reject!r} is not 1")
@@ -198,12 +114,6 @@ def truth_is_that_of_the_draws(case: EnvironmentCase) -> None:
 
     The mistakes of each policy among the drawn people are within Hoeffding's bound (at 1e-9) of
     its loss.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> truth_is_that_of_the_draws(EnvironmentCase(lending(), rows=500))
     """
     people = case.people
     width = math.sqrt(math.log(2 * len(case.mixtures) / 1e-9) / (2 * len(people)))
@@ -218,14 +128,7 @@ def truth_is_that_of_the_draws(case: EnvironmentCase) -> None:
 
 @requirement
 def truth_is_linear_in_mixtures(case: EnvironmentCase) -> None:
-    """loss and gaps of a mixture are the averages of those of its rules.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> truth_is_linear_in_mixtures(EnvironmentCase(lending(), rows=500))
-    """
+    """loss and gaps of a mixture are the averages of those of its rules."""
     *alone, mixed = case.mixtures
     weights = np.array(mixed.weights)
     loss = float(weights @ np.array([case.loss(policy) for policy in alone]))
@@ -240,12 +143,6 @@ def prices_weigh_the_errors(case: EnvironmentCase) -> None:
 
     With prices (a, b) the loss is a times the share of false accepts plus b times that of false
     rejects.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> prices_weigh_the_errors(EnvironmentCase(lending(), rows=500))
     """
     for policy in case.mixtures:
         prices = (Prices(1.0, 0.0), Prices(0.0, 1.0), Prices(3.0, 0.5))
@@ -264,12 +161,6 @@ def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
 
     Rates may be asked for alone or together: the gaps are the same, one for each rate and pair of
     groups.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> every_rate_has_its_gaps(EnvironmentCase(lending(), rows=500))
     """
     policy = case.mixtures[-1]
     rates = (FPR, FalseNegativeRate(), SelectionRate())
@@ -286,14 +177,7 @@ def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
 
 @requirement
 def constants_are_fair(case: EnvironmentCase) -> None:
-    """Accepting all applicants, or nobody, has no gap.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> constants_are_fair(EnvironmentCase(lending(), rows=500))
-    """
+    """Accepting all applicants, or nobody, has no gap."""
     for policy in case.mixtures[:2]:
         worst = float(np.abs(case.gaps(policy)).max())
         require(worst <= ROUNDING, f"{policy.describe()!r} has a gap of {worst!r}")
@@ -301,14 +185,7 @@ def constants_are_fair(case: EnvironmentCase) -> None:
 
 @requirement
 def drawing_changes_no_truth(case: EnvironmentCase) -> None:
-    """loss, gaps and optimum after a draw are those before it.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> drawing_changes_no_truth(EnvironmentCase(lending(), rows=500))
-    """
+    """loss, gaps and optimum after a draw are those before it."""
     world = case.environment.fresh()
     policy = case.mixtures[-1]
     before = world.loss(policy, ERRORS), case.gaps(policy).tolist()
@@ -325,12 +202,6 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
 
     The optimum keeps its limit, has the loss that is reported, falls as the limit rises, and no
     fair rule or constant is better.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> optimum_is_fair_and_best(EnvironmentCase(lending(), rows=500))
     """
     if case.environment.hypotheses is None:
         return
@@ -359,14 +230,7 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
 
 @requirement
 def environment_describes_itself(case: EnvironmentCase) -> None:
-    """params is plain JSON with an "environment".
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import EnvironmentCase
-    >>> environment_describes_itself(EnvironmentCase(lending(), rows=500))
-    """
+    """params is plain JSON with an "environment"."""
     params = dict(case.environment.params)
     require(is_plain_with(params, "environment"), f"{params} are not plain values")
 
@@ -388,34 +252,7 @@ ENVIRONMENT_REQUIREMENTS: tuple[EnvironmentRequirement, ...] = (
 def check_environment(
     environment: Environment, *, rows: int = 4000, seed: int = 0
 ) -> tuple[str, ...]:
-    """Check every requirement of environments.
-
-    Parameters
-    ----------
-    environment : Environment
-        The population.
-    rows : int
-        How many people are drawn from it.
-    seed : int
-        The seed of the draw.
-
-    Returns
-    -------
-    tuple of str
-        The names of the requirements.
-
-    Raises
-    ------
-    RequirementBroken
-        At the first requirement that does not hold.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.testing import check_environment
-    >>> "constants_are_fair" in check_environment(lending(), rows=500)
-    True
-    """
+    """Check every requirement of environments."""
     case = EnvironmentCase(environment, rows, seed)
     for check in ENVIRONMENT_REQUIREMENTS:
         try:

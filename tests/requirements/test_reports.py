@@ -4,17 +4,13 @@ import re
 
 import pytest
 from tests.play import WORLD
-from tests.testing.own_learner import BROKEN, ByShare, OwnLearner
+from tests.requirements.learners import LEARNER_REQUIREMENTS, check_learner, learner_requirements
+from tests.requirements.own_learner import BROKEN, ByShare, OwnLearner
+from tests.requirements.playing import LearnerCase
 
 from evenhand.learners import LEARNERS
 from evenhand.storage import stored_name
-from evenhand.testing import (
-    LEARNER_REQUIREMENTS,
-    LearnerCase,
-    RequirementBroken,
-    check_learner,
-    learner_requirements,
-)
+from evenhand.testing import RequirementBroken
 
 
 def test_a_learner_of_somebody_else_keeps_every_requirement():

@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.play import FPR, WORLD, every_learner
-from tests.testing.own_learner import BROKEN, OwnLearner
+from tests.requirements.learners import (
+    CAPABLE_LEARNERS,
+    EVERY_LEARNER,
+    LEARNER_REQUIREMENTS,
+    check_learner,
+    learner_requirements,
+)
+from tests.requirements.own_learner import BROKEN, OwnLearner
+from tests.requirements.playing import LearnerCase
 
 from evenhand.environments import LowerBound, Scores
 from evenhand.errors import ProtocolError
@@ -17,15 +25,7 @@ from evenhand.learners import CertifiedLearner, TwoPhaseLearner, Uniform
 from evenhand.policies import Mixture
 from evenhand.rounds import Rounds
 from evenhand.storage import stored_name
-from evenhand.testing import (
-    CAPABLE_LEARNERS,
-    EVERY_LEARNER,
-    LEARNER_REQUIREMENTS,
-    LearnerCase,
-    RequirementBroken,
-    check_learner,
-    learner_requirements,
-)
+from evenhand.testing import RequirementBroken
 from evenhand.words import Decisions
 
 LEARNERS = every_learner() | {

@@ -1,61 +1,174 @@
-"""The requirements of hypothesis classes (contracts: Hypothesis, RowOracle, Partitioning,
-Enumeration, HypothesisClass), for ours and yours.
+"""Two checks for tests of your own: whether a class of rules keeps the requirements of its contract
+(`evenhand.contracts`: Hypothesis, RowOracle, Partitioning, Enumeration, HypothesisClass), and
+whether what was measured is within a limit.
 
-from evenhand.testing import check_hypothesis_class
-check_hypothesis_class(MyClass())
+A requirement is a named function: it says nothing while it holds, and raises `RequirementBroken`
+with figures when it does not.
 """
 
+import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import ParamSpec
 
 import numpy as np
 
-from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Partitioning, RowOracle
+from evenhand.contracts import (
+    Enumeration,
+    Hypothesis,
+    HypothesisClass,
+    Json,
+    Params,
+    Partitioning,
+    RowOracle,
+)
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
+from evenhand.evaluation.gates import Gated, GateResult, gate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.serialise import rule_from_json
 from evenhand.shown import Brief
-from evenhand.testing.requirements import (
-    EQUAL,
-    Broken,
-    check_each,
-    is_plain_with,
-    require,
-    requirement,
-    same,
-    through_text,
-)
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
+__all__ = ["RequirementBroken", "assert_within", "check_hypothesis_class"]
+
+EQUAL = 1e-12
+"""Costs that differ by at most EQUAL * sum|cost| are equal."""
 SCALES = (1e-12, 0.3, 7.0, 1e12)
+Arguments = ParamSpec("Arguments")
+
+
+def assert_within(
+    record: Gated,
+    limit: float | None = None,
+    least_ratio: float | None = None,
+    *,
+    not_shown: bool = False,
+) -> GateResult:
+    """Fail a test unless everything is shown to be within what is allowed.
+
+    Parameters
+    ----------
+    record : Measurement, Evaluation, ImpactTable or TableCertification
+        What was measured.
+    limit : float, optional
+        The largest gap that is allowed.
+    least_ratio : float, optional
+        The smallest ratio that is allowed.
+    not_shown : bool
+        Whether "not shown" passes: then only what is shown to be above fails.
+
+    Returns
+    -------
+    GateResult
+        The verdict.
+
+    Raises
+    ------
+    AssertionError
+        With the finding that decides it.
+
+    Examples
+    --------
+    >>> import numpy as np, evenhand as eh
+    >>> accepted = np.array([True, False] * 400)
+    >>> assert_within(eh.measure(accepted, ["a", "a", "b", "b"] * 200), limit=0.2).status
+    'within'
+    """
+    result = gate(record, limit, least_ratio)
+    allowed = ("within", "not shown") if not_shown else ("within",)
+    if result.status not in allowed:
+        raise AssertionError(result.sentence)
+    return result
+
+
+# what requirements have in common
+
+
+class RequirementBroken(AssertionError):
+    """A requirement of a contract does not hold.
+
+    Parameters
+    ----------
+    requirement : str
+        The name of the requirement.
+    figures : str
+        What was seen instead.
+
+    Examples
+    --------
+    >>> error = RequirementBroken("constants_are_fair", "a gap of 0.2")
+    >>> print(error)
+    the requirement "constants are fair" is broken: a gap of 0.2
+    >>> error.requirement
+    'constants_are_fair'
+    """
+
+    def __init__(self, requirement: str, figures: str) -> None:
+        super().__init__(f'the requirement "{requirement.replace("_", " ")}" is broken: {figures}')
+        self.requirement = requirement
+
+
+class Broken(AssertionError):
+    """Raised inside a requirement with the figures; `requirement` adds the requirement's name."""
+
+
+def requirement(check: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Make a function a requirement: what breaks it is raised as RequirementBroken with its
+    name.
+    """
+
+    @wraps(check)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        try:
+            check(*args, **kwargs)
+        except Broken as broken:
+            raise RequirementBroken(check.__name__, str(broken)) from broken.__cause__
+
+    return checked
+
+
+def require(holds: bool, figures: str) -> None:
+    """The requirement is broken unless this holds."""
+    if not holds:
+        raise Broken(figures)
+
+
+def check_each(requirements: Iterable[Callable[..., None]], *case: object) -> tuple[str, ...]:
+    """Apply the requirements one after the other; their names."""
+    names = []
+    for one in requirements:
+        one(*case)
+        names.append(one.__name__)
+    return tuple(names)
+
+
+def same(left: object, right: object) -> bool:
+    """Equal arrays, entry for entry."""
+    return np.array_equal(np.asarray(left), np.asarray(right))
+
+
+def through_text(data: Json) -> Json:
+    """What is left of `data` after being written as strict JSON and read again."""
+    left: Json = json.loads(json.dumps(data, allow_nan=False))
+    return left
+
+
+def is_plain_with(params: Params, name: str) -> bool:
+    """Whether parameters are plain JSON and have a name."""
+    try:
+        return through_text(dict(params)) == params and bool(params.get(name))
+    except (TypeError, ValueError):
+        return False
+
+
+# classes of rules
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassCase(Brief):
-    """A class, and what it is asked about.
-
-    Parameters
-    ----------
-    hypotheses : HypothesisClass
-        The class.
-    features : array of float
-        The rows to which it is bound.
-    group : array
-        The groups of the rows.
-    seed : int
-        The seed of the costs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> case = ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10))
-    >>> case.shown is None, len(list(case.answers()))
-    (True, 7)
-    """
+    """A class, and what it is asked about."""
 
     hypotheses: HypothesisClass
     features: FloatArray
@@ -73,13 +186,7 @@ class ClassCase(Brief):
         return self.group if self.hypotheses.uses_group else None
 
     def costs(self) -> Iterator[FloatArray]:
-        """Return vectors of acceptance costs.
-
-        Returns
-        -------
-        iterator of array of float
-            Costs that are real, those of 0-1 loss, sparse, all good, all bad, and zero.
-        """
+        """Return vectors of acceptance costs."""
         draw = np.random.default_rng(self.seed)
         rows = len(self.features)
         tilt = self.features[:, -1] - np.median(self.features[:, -1])
@@ -92,30 +199,11 @@ class ClassCase(Brief):
         yield np.zeros(rows)
 
     def answers(self) -> Iterator[tuple[FloatArray, Hypothesis]]:
-        """Ask the class for its best member at each vector of costs.
-
-        Returns
-        -------
-        iterator of (array of float, Hypothesis)
-            The costs, and the answer.
-        """
+        """Ask the class for its best member at each vector of costs."""
         return ((cost, self.oracle.best(cost.copy())) for cost in self.costs())
 
     def cost_of(self, hypothesis: Hypothesis, cost: FloatArray) -> float:
-        """Return what a hypothesis costs.
-
-        Parameters
-        ----------
-        hypothesis : Hypothesis
-            The hypothesis.
-        cost : array of float
-            The acceptance costs.
-
-        Returns
-        -------
-        float
-            sum_i cost_i 1[h accepts i].
-        """
+        """Return what a hypothesis costs."""
         return math.fsum(cost[hypothesis.accepts(self.features, self.shown)])
 
 
@@ -124,16 +212,7 @@ ClassRequirement = Callable[[ClassCase], None]
 
 @requirement
 def one_bool_per_row(case: ClassCase) -> None:
-    """h.accepts has shape (rows,) and dtype bool, also for one row and for none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> one_bool_per_row(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
-    """
+    """h.accepts has shape (rows,) and dtype bool, also for one row and for none."""
     for _, answer in case.answers():
         for rows in (len(case.features), 1, 0):
             shown = None if case.shown is None else case.shown[:rows]
@@ -148,14 +227,6 @@ def each_row_alone(case: ClassCase) -> None:
     """The answer for a row does not depend on the other rows.
 
     Nor does it depend on where the row stands, nor on what was asked before.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> each_row_alone(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     draw = np.random.default_rng(case.seed)
     pick = draw.permutation(len(case.features))[: max(1, len(case.features) // 3)]
@@ -173,16 +244,7 @@ def each_row_alone(case: ClassCase) -> None:
 
 @requirement
 def never_worse_than_a_constant(case: ClassCase) -> None:
-    """On an exact class the answer costs at most as much as accepting or rejecting all applicants.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> never_worse_than_a_constant(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
-    """
+    """An exact class answers with nothing that costs more than accepting or rejecting everybody."""
     for cost, answer in case.answers():
         mine = case.cost_of(answer, cost)
         for constant in (ACCEPT_ALL, REJECT_ALL):
@@ -193,16 +255,7 @@ def never_worse_than_a_constant(case: ClassCase) -> None:
 
 @requirement
 def row_order_is_irrelevant(case: ClassCase) -> None:
-    """Permuting rows changes nothing: the answer costs the same to 1e-12 of sum|cost|.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> row_order_is_irrelevant(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
-    """
+    """Permuting rows changes nothing: the answer costs the same to 1e-12 of sum|cost|."""
     order = np.random.default_rng(case.seed + 1).permutation(len(case.features))
     shown = None if case.shown is None else case.shown[order]
     permuted = case.hypotheses.bind(case.features[order], shown)
@@ -212,16 +265,7 @@ def row_order_is_irrelevant(case: ClassCase) -> None:
 
 @requirement
 def scale_of_costs_is_irrelevant(case: ClassCase) -> None:
-    """Multiplying all costs by a positive number changes nothing, from 1e-12 to 1e12.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> scale_of_costs_is_irrelevant(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
-    """
+    """Multiplying all costs by a positive number changes nothing, from 1e-12 to 1e12."""
     for cost, answer in case.answers():
         for scale in SCALES:
             scaled = case.oracle.best(cost * scale)
@@ -233,14 +277,6 @@ def same_question_same_answer(case: ClassCase) -> None:
     """An answer depends on the costs alone, and leaves the costs as they were.
 
     What was asked before changes nothing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> same_question_same_answer(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     questions = list(case.costs())
     first = [case.oracle.best(cost).accepts(case.features, case.shown) for cost in questions]
@@ -254,16 +290,7 @@ def same_question_same_answer(case: ClassCase) -> None:
 
 @requirement
 def survives_json(case: ClassCase) -> None:
-    """h -> JSON -> h is the identity, or to_json raises NotSerialisable.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> survives_json(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
-    """
+    """h -> JSON -> h is the identity, or to_json raises NotSerialisable."""
     for _, answer in case.answers():
         try:
             data = answer.to_json()
@@ -288,14 +315,6 @@ def unused_columns_change_nothing(case: ClassCase) -> None:
     """A column that is not in columns_used never changes an answer.
 
     columns_used holds numbers of columns in ascending order, or is None where it is not known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> unused_columns_change_nothing(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     draw = np.random.default_rng(case.seed)
     width = case.features.shape[1]
@@ -326,14 +345,6 @@ def describes_itself(case: ClassCase) -> None:
     """params is plain JSON with a "class", and describe() is a line of text.
 
     describe() takes the names of the columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> describes_itself(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     params = dict(case.hypotheses.params)
     require(is_plain_with(params, "class"), f'{params} are not plain values with a "class"')
@@ -349,14 +360,6 @@ def group_is_used_as_declared(case: ClassCase) -> None:
 
     uses_group=False: the group changes not one answer. uses_group=True: binding without a group is
     refused.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> group_is_used_as_declared(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     if case.hypotheses.uses_group:
         try:
@@ -376,16 +379,7 @@ def group_is_used_as_declared(case: ClassCase) -> None:
 
 @requirement
 def totals_equal_brute_force(case: ClassCase) -> None:
-    """totals[c, h] = sum_i channels[c, i] 1[member h accepts i], for every member.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> totals_equal_brute_force(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
-    """
+    """totals[c, h] = sum_i channels[c, i] 1[member h accepts i], for every member."""
     oracle = _enumeration(case)
     channels = np.array(list(case.costs())[:3])
     totals = oracle.totals(channels)
@@ -401,16 +395,7 @@ def totals_equal_brute_force(case: ClassCase) -> None:
 
 @requirement
 def best_is_least_total(case: ClassCase) -> None:
-    """best(cost) costs min_h totals[h].
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> best_is_least_total(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
-    """
+    """best(cost) costs min_h totals[h]."""
     oracle = _enumeration(case)
     for cost, answer in case.answers():
         least = float(oracle.totals(cost[np.newaxis]).min())
@@ -424,14 +409,6 @@ def growth_covers_behaviours(case: ClassCase) -> None:
     """log_growth and log_size cover the number of distinct behaviours on the rows.
 
     log_growth(rows, columns) >= ln(number of distinct behaviours on the rows); log_size as well.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> growth_covers_behaviours(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     behaviours = {accepted.tobytes() for accepted in _members(case, _enumeration(case))}
     seen = math.log(len(behaviours))
@@ -448,14 +425,6 @@ def partitions_hold_what_they_offer(case: ClassCase) -> None:
     """Each member of a partition accepts the rows of its cells and no others.
 
     best(cost) accepts whole cells.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.testing import ClassCase
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> partitions_hold_what_they_offer(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     draw = np.random.default_rng(case.seed)
     for cost, answer in case.answers():
@@ -509,26 +478,6 @@ def hypothesis_class_requirements(case: ClassCase) -> Iterator[tuple[str, ClassR
 
     The constants need not be members of a finite class; then the requirement about them does not
     apply.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class.
-
-    Returns
-    -------
-    iterator of (str, callable)
-        The name of each requirement, and the requirement.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> case = ClassCase(eh.Linear(), rows, np.resize(["a", "b"], 10))
-    >>> requirements = hypothesis_class_requirements(case)
-    >>> "totals_equal_brute_force" in dict(requirements)
-    False
     """
     requirements = EVERY_CLASS
     oracle = case.oracle

@@ -17,6 +17,22 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 
 import numpy as np
+from tests.requirements.playing import (
+    BLOCK,
+    Copy,
+    Decided,
+    LearnerCase,
+    LearnerRequirement,
+    ShownGroup,
+    decide,
+    nothing_fails,
+    play,
+    require_labels,
+    require_refusal,
+    require_same_decisions,
+    rows_of,
+    together,
+)
 
 from evenhand.contracts import (
     Learner,
@@ -27,25 +43,7 @@ from evenhand.contracts import (
 )
 from evenhand.errors import NotSerialisable, ProtocolError
 from evenhand.learners import load
-from evenhand.testing.requirements import (
-    BLOCK,
-    Broken,
-    Copy,
-    Decided,
-    LearnerCase,
-    LearnerRequirement,
-    ShownGroup,
-    decide,
-    nothing_fails,
-    play,
-    require,
-    require_labels,
-    require_refusal,
-    require_same_decisions,
-    requirement,
-    rows_of,
-    together,
-)
+from evenhand.testing import Broken, require, requirement
 from evenhand.words import GroupArray, LabelledSample
 
 LATE = 10
@@ -69,13 +67,6 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
     """A label may come any number of rounds after its decision.
 
     It is taken then, for its own round and no other.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> late_labels_find_their_round(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     met: list[Decided] = []
 
@@ -96,13 +87,6 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
     """Where labels never come, all applicants are still decided.
 
     All labels, all good ones or all bad ones may be missing; the report counts what is missing.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> missing_labels_stop_nobody(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     for reported in ((), (1,), (-1,)):
         missing = 0
@@ -124,15 +108,7 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
 
 @requirement
 def repeated_reports_change_nothing(case: LearnerCase) -> None:
-    """A label that is reported again, in the same report or in a later one, changes nothing.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> repeated_reports_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
-    """
+    """A label that is reported again, in the same report or in a later one, changes nothing."""
 
     def twice(learner: Learner, decided: Decided) -> None:
         rounds = decided.rounds[decided.accepted]
@@ -156,13 +132,6 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
     """The order of the labels between two decisions changes nothing.
 
     They may be reported in any order, one by one or together.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> the_order_of_reports_is_irrelevant(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
     def held_back(order: str) -> Copy:
@@ -194,13 +163,6 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
     """A report of which one label is refused enters none of its labels.
 
     What was reported before it stands.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> refused_reports_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
     def with_refusals(learner: Learner, decided: Decided) -> None:
@@ -237,13 +199,6 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
     """The label of an accept that a human refused changes no later policy.
 
     Reported before the refusal, it is forgotten; reported afterwards, it is refused.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> refused_accepts_teach_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
     def refusing(label: int | None, *, attempted: bool = False) -> Copy:
@@ -283,13 +238,6 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
     """A reject that a human turned into an accept stays a reject.
 
     Its label is refused, and the run is the same without the human.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> accepted_rejects_stay_rejected(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
     def accept_some(learner: Learner, decided: Decided) -> None:
@@ -312,13 +260,6 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
     """To overrule with what was decided anyway changes nothing.
 
     To overrule again changes no more, and what is refused changes nothing at all.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> agreeing_humans_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
     def agree(learner: Learner, decided: Decided) -> None:
@@ -367,13 +308,6 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
     The last person of every other block is somebody else in the second run: other features and
     another group (where the policy accepts both with the same probability, so that the draw is the
     same), and the other label.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> erased_people_leave_no_trace(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     people = case.people()
     one = case.fresh()
@@ -438,13 +372,6 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
     """An erased round takes no label, group or overruling.
 
     It does not matter how long ago it was played; to erase it again changes nothing.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> erased_rounds_stay_erased(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
     def erasing(*, attempts: bool) -> Copy:
@@ -493,13 +420,6 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
     """None, NaN and pandas.NA in the group all mean "unknown".
 
     All of them are refused alike or taken alike, and teach the same.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> missing_groups_are_the_same(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     numeric = bool(case.people().group.dtype.kind in "iuf")
 
@@ -536,13 +456,6 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
     """A group that nobody had before makes no call fail.
 
     People of such a group, as a mistyped one, are decided like all others.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> new_groups_stop_nobody(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     people = case.people()
     strange: int | str = f"{people.group[0]} mistyped"
@@ -569,14 +482,6 @@ def late_groups_are_reported_once(case: LearnerCase) -> None:
     """A group that was unknown may be reported afterwards, once.
 
     Telling it again changes nothing, and another one is refused.
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> from evenhand.testing import LearnerCase
-    >>> world = eh.environments.lending()
-    >>> learner = eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), 0.2, 0.05)
-    >>> late_groups_are_reported_once(LearnerCase(learner, world, rounds=50))
     """
     values = sorted(set(case.people().group.tolist()))
 
@@ -616,13 +521,6 @@ def a_large_block_counts_all_applicants(case: LearnerCase) -> None:
     """All people in one call are as many rounds as block by block.
 
     Each person is counted once, with a number, a draw and a label of their own.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> a_large_block_counts_all_applicants(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     people = case.people()
     whole = case.fresh()
@@ -658,13 +556,6 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
     """decide, observe and save may be called from any thread.
 
     Every person is one round, and every label goes to its own person.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> threads_share_the_rounds(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     learner = case.fresh()
     people = case.people()
@@ -728,13 +619,6 @@ def reports_survive_storage(case: LearnerCase) -> None:
     """A copy that was stored and loaded knows what was reported.
 
     It takes and refuses what the original does, and decides like it.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> from evenhand.testing import LearnerCase
-    >>> reports_survive_storage(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     learner = case.fresh()
     blocks = case.blocks()

@@ -8,14 +8,7 @@ from evenhand.contracts import Policy
 from evenhand.errors import NotSerialisable
 from evenhand.fairness.rates import GapConstraints, Rate
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.testing.requirements import (
-    EQUAL,
-    check_each,
-    require,
-    requirement,
-    same,
-    through_text,
-)
+from evenhand.testing import EQUAL, check_each, require, requirement, same, through_text
 from evenhand.words import FloatArray, GroupArray, LabelledSample
 
 # policies
@@ -25,16 +18,7 @@ from evenhand.words import FloatArray, GroupArray, LabelledSample
 def acceptance_is_a_probability(
     policy: Policy, features: FloatArray, group: GroupArray | None
 ) -> None:
-    """0 <= acceptance <= 1, one float per row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.hypotheses import ACCEPT_ALL
-    >>> policy = eh.policies.Mixture((ACCEPT_ALL,), (1.0,))
-    >>> acceptance_is_a_probability(policy, np.zeros((4, 1)), None)
-    """
+    """0 <= acceptance <= 1, one float per row."""
     acceptance = policy.acceptance(features, group)
     shape = acceptance.shape == (len(features),)
     require(shape, f"acceptance has shape {acceptance.shape} for {len(features)} rows")
@@ -46,16 +30,7 @@ def acceptance_is_a_probability(
 def acceptance_of_each_row_alone(
     policy: Policy, features: FloatArray, group: GroupArray | None
 ) -> None:
-    """A row's acceptance does not depend on the other rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.hypotheses import ACCEPT_ALL
-    >>> policy = eh.policies.Mixture((ACCEPT_ALL,), (1.0,))
-    >>> acceptance_of_each_row_alone(policy, np.zeros((4, 1)), None)
-    """
+    """A row's acceptance does not depend on the other rows."""
     part = policy.acceptance(features[::-2], None if group is None else group[::-2])
     whole = policy.acceptance(features, group)[::-2]
     changed = int(np.sum(part != whole)) if part.shape == whole.shape else len(whole)
@@ -64,16 +39,7 @@ def acceptance_of_each_row_alone(
 
 @requirement
 def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray | None) -> None:
-    """pi -> JSON -> pi is the identity, or to_json raises NotSerialisable.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.hypotheses import ACCEPT_ALL
-    >>> policy = eh.policies.Mixture((ACCEPT_ALL,), (1.0,))
-    >>> policy_survives_json(policy, np.zeros((4, 1)), None)
-    """
+    """pi -> JSON -> pi is the identity, or to_json raises NotSerialisable."""
     try:
         data = policy.to_json()
     except NotSerialisable:
@@ -95,36 +61,7 @@ POLICY_REQUIREMENTS = (
 def check_policy(
     policy: Policy, features: FloatArray, group: GroupArray | None = None
 ) -> tuple[str, ...]:
-    """Check every requirement of policies.
-
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    features : array of float
-        The people that it is asked about.
-    group : array, optional
-        Their groups.
-
-    Returns
-    -------
-    tuple of str
-        The names of the requirements.
-
-    Raises
-    ------
-    RequirementBroken
-        At the first requirement that does not hold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import evenhand as eh
-    >>> from evenhand.hypotheses import ACCEPT_ALL
-    >>> from evenhand.testing import check_policy
-    >>> len(check_policy(eh.policies.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1))))
-    3
-    """
+    """Check every requirement of policies."""
     return check_each(POLICY_REQUIREMENTS, policy, features, group)
 
 
@@ -133,14 +70,7 @@ def check_policy(
 
 @requirement
 def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
-    """gap(pi) on the sample with its two groups swapped = -gap(pi).
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
-    >>> swapping_groups_flips_the_gap(eh.FalsePositiveRate(), people)
-    """
+    """gap(pi) on the sample with its two groups swapped = -gap(pi)."""
     one = sample.groups[0]
     two = sample.groups[-1]
     exchanged = sample.group.copy()
@@ -156,14 +86,7 @@ def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
 
 @requirement
 def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
-    """Accepting all applicants, or nobody, has gap 0.
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
-    >>> constants_have_no_gap(eh.FalsePositiveRate(), people)
-    """
+    """Accepting all applicants, or nobody, has gap 0."""
     for share in (0.0, 1.0):
         gaps = GapConstraints.on(rate, sample).gaps(np.full(len(sample), share))
         worst = float(np.abs(gaps).max())
@@ -172,14 +95,7 @@ def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
 
 @requirement
 def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
-    """0 <= rate_j <= 1, whatever is accepted.
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
-    >>> rates_are_shares(eh.FalsePositiveRate(), people)
-    """
+    """0 <= rate_j <= 1, whatever is accepted."""
     constraints = GapConstraints.on(rate, sample)
     for acceptance in _acceptances(len(sample)):
         for group, value in constraints.group_rates(acceptance)[rate.symbol].items():
@@ -188,14 +104,7 @@ def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
 
 @requirement
 def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
-    """Permuting the sample changes no gap.
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
-    >>> gap_ignores_row_order(eh.FalsePositiveRate(), people)
-    """
+    """Permuting the sample changes no gap."""
     order = np.random.default_rng(1).permutation(len(sample))
     count = None if sample.count is None else sample.count[order]
     rows = (sample.features[order], sample.group[order], sample.label[order], count)
@@ -216,34 +125,7 @@ RATE_REQUIREMENTS = (
 def check_rate(
     rate: Rate, *, sample: LabelledSample | None = None, seed: int = 0
 ) -> tuple[str, ...]:
-    """Check every requirement of rates.
-
-    Parameters
-    ----------
-    rate : Rate
-        The rate.
-    sample : LabelledSample, optional
-        People of two groups with both labels; by default 80 drawn people.
-    seed : int
-        The seed of the drawn people.
-
-    Returns
-    -------
-    tuple of str
-        The names of the requirements.
-
-    Raises
-    ------
-    RequirementBroken
-        At the first requirement that does not hold.
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> from evenhand.testing import check_rate
-    >>> len(check_rate(eh.FalsePositiveRate()))
-    4
-    """
+    """Check every requirement of rates."""
     return check_each(RATE_REQUIREMENTS, rate, draw_sample(seed) if sample is None else sample)
 
 

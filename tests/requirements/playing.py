@@ -1,27 +1,24 @@
-"""A requirement is a named function: it says nothing while it holds, and raises `RequirementBroken`
-with figures when it does not. This module holds what the requirements have in common, and how the
-requirements of learners play.
+"""How the requirements of learners play.
 
-Most requirements of learners say that something changes nothing. They play fresh copies that meet
-the same people and receive different reports about them, side by side: from the first round in
-which two copies decide differently the requirement is broken.
+Most of them say that something changes nothing. They play fresh copies that meet the same people
+and receive different reports about them, side by side: from the first round in which two copies
+decide differently the requirement is broken.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, wraps
-from inspect import cleandoc, signature
+from functools import cached_property
 from threading import Barrier, Thread
-from typing import Any, ParamSpec
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.contracts import Environment, Json, Learner, Params
+from evenhand.contracts import Environment, Learner
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
+from evenhand.testing import Broken, require
 from evenhand.words import (
     BoolArray,
     Decision,
@@ -32,144 +29,18 @@ from evenhand.words import (
     LabelledSample,
 )
 
-EQUAL = 1e-12
-"""Costs that differ by at most EQUAL * sum|cost| are equal."""
 BLOCK = 25
 """People between two deliveries of labels."""
 HANGING = 300
 """Seconds after which a thread counts as one that never ends; those of a sound learner need a few.
 """
-Arguments = ParamSpec("Arguments")
-TAKEN = {
-    "ClassCase": "case : ClassCase\n    The class, and the rows that it is asked about.",
-    "EnvironmentCase": "case : EnvironmentCase\n    The population, and how many people are drawn.",
-    "LearnerCase": "case : LearnerCase\n    The learner, the population, and how long it plays.",
-    "policy": "policy : Policy\n    The policy.",
-    "features": "features : array of float\n    The people that it is asked about.",
-    "group": "group : array, optional\n    Their groups.",
-    "rate": "rate : Rate\n    The rate.",
-    "sample": "sample : LabelledSample\n    People of two groups with both labels.",
-}
-"""What the requirements take, as their docstrings say it: by the type of a case, or by name."""
-RAISED = "\nRaises\n------\nRequirementBroken\n    If the requirement does not hold.\n\nExamples\n"
 ShownGroup = Any
 """Groups as callers show them: arrays, lists, columns of any library, or None."""
 
 
-class RequirementBroken(AssertionError):
-    """A requirement of a contract does not hold.
-
-    Parameters
-    ----------
-    requirement : str
-        The name of the requirement.
-    figures : str
-        What was seen instead.
-
-    Examples
-    --------
-    >>> error = RequirementBroken("constants_are_fair", "a gap of 0.2")
-    >>> print(error)
-    the requirement "constants are fair" is broken: a gap of 0.2
-    >>> error.requirement
-    'constants_are_fair'
-    """
-
-    def __init__(self, requirement: str, figures: str) -> None:
-        super().__init__(f'the requirement "{requirement.replace("_", " ")}" is broken: {figures}')
-        self.requirement = requirement
-
-
-class Broken(AssertionError):
-    """Raised inside a requirement with the figures; `requirement` adds the requirement's name."""
-
-
-def requirement(check: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Make a function a requirement: what breaks it is raised as RequirementBroken with its name.
-
-    Its docstring says the requirement and shows an example; what all requirements have in common,
-    the sections about what they take and raise, is added here.
-    """
-    sentences, title, examples = cleandoc(check.__doc__ or "").partition("Examples\n")
-    takes = signature(check).parameters.values()
-    known = [
-        TAKEN.get(getattr(one.annotation, "__name__", "")) or TAKEN.get(one.name) for one in takes
-    ]
-    if title:
-        check.__doc__ = "\n".join(
-            [f"{sentences}Parameters\n----------", *filter(None, known), RAISED + examples]
-        )
-
-    @wraps(check)
-    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        try:
-            check(*args, **kwargs)
-        except Broken as broken:
-            raise RequirementBroken(check.__name__, str(broken)) from broken.__cause__
-
-    return checked
-
-
-def require(holds: bool, figures: str) -> None:
-    """The requirement is broken unless this holds."""
-    if not holds:
-        raise Broken(figures)
-
-
-def check_each(requirements: Iterable[Callable[..., None]], *case: object) -> tuple[str, ...]:
-    """Apply the requirements one after the other; their names."""
-    names = []
-    for one in requirements:
-        one(*case)
-        names.append(one.__name__)
-    return tuple(names)
-
-
-def same(left: object, right: object) -> bool:
-    """Equal arrays, entry for entry."""
-    return np.array_equal(np.asarray(left), np.asarray(right))
-
-
-def through_text(data: Json) -> Json:
-    """What is left of `data` after being written as strict JSON and read again."""
-    left: Json = json.loads(json.dumps(data, allow_nan=False))
-    return left
-
-
-def is_plain_with(params: Params, name: str) -> bool:
-    """Whether parameters are plain JSON and have a name."""
-    try:
-        return through_text(dict(params)) == params and bool(params.get(name))
-    except (TypeError, ValueError):
-        return False
-
-
-# how learners are played
-
-
 @dataclass(frozen=True, eq=False)
 class LearnerCase:
-    """A learner, a population, and for how long the learner is played.
-
-    Parameters
-    ----------
-    learner : Learner
-        The learner; it is never played itself: each requirement plays fresh copies.
-    environment : Environment
-        The population.
-    rounds : int
-        How many people are decided about.
-    seed : int
-        The seed of the people and of the copies.
-
-    Examples
-    --------
-    >>> from evenhand.environments import lending
-    >>> from evenhand.learners import AcceptAll
-    >>> case = LearnerCase(AcceptAll(), lending(), rounds=60)
-    >>> case.fresh().round, len(case.people()), [len(block) for block in case.blocks()]
-    (0, 60, [25, 25, 10])
-    """
+    """A learner, a population, and for how long the learner is played."""
 
     learner: Learner
     environment: Environment
@@ -177,33 +48,15 @@ class LearnerCase:
     seed: int = 0
 
     def fresh(self) -> Learner:
-        """Return the learner at its beginning.
-
-        Returns
-        -------
-        Learner
-            A fresh copy.
-        """
+        """Return the learner at its beginning."""
         return self.learner.restarted(self.seed)
 
     def people(self) -> LabelledSample:
-        """Return the people of a run.
-
-        Returns
-        -------
-        LabelledSample
-            The same people at every call.
-        """
+        """Return the people of a run."""
         return self.environment.fresh().draw(self.rounds, np.random.default_rng(self.seed))
 
     def blocks(self) -> list[LabelledSample]:
-        """Return the same people, block by block.
-
-        Returns
-        -------
-        list of LabelledSample
-            Blocks of 25 people.
-        """
+        """Return the same people, block by block."""
         people = self.people()
         return [
             rows_of(people, slice(start, start + BLOCK)) for start in range(0, len(people), BLOCK)
