@@ -111,7 +111,7 @@ def test_a_different_person_under_a_known_key_is_an_error(name):
     groups = None if group is None else np.array([block.group[1], *group], dtype=object)
     with pytest.raises(eh.ProtocolError, match="'anna'"):
         learner.decide(both, groups, key=["bert", "anna"])
-    assert (learner.round, len(learner.online.keys)) == (1, 1)
+    assert (learner.round, len(learner.keys)) == (1, 1)
 
 
 def test_other_prices_under_a_known_key_are_an_error():
@@ -197,7 +197,7 @@ def test_an_outcome_goes_to_the_person_of_the_key_or_to_nobody():
     learner = AcceptAll(seed=1)
     learner.decide([[1.0], [2.0], [3.0]], key=["anna", "bert", "cleo"])
     learner.observe(key=["cleo", "anna"], label=[1, -1])
-    assert learner.online.rounds["label"].tolist() == [-1, 0, 1]
+    assert learner.rounds["label"].tolist() == [-1, 0, 1]
     with pytest.raises(eh.ProtocolError, match="'dora' is unknown") as caught:
         learner.observe(key=["bert", "dora"], label=[1, 1])
     assert "save" in caught.value.hint
@@ -213,9 +213,9 @@ def test_an_outcome_goes_to_the_person_of_the_key_or_to_nobody():
     assert not isinstance(other.value, AlreadyObserved)
     with pytest.raises(eh.InvalidInput, match="stands twice"):
         learner.observe(key=["bert", "bert"], label=[1, 1])
-    assert learner.online.rounds["label"].tolist() == [-1, 0, 1]  # what is refused changes nothing
+    assert learner.rounds["label"].tolist() == [-1, 0, 1]  # what is refused changes nothing
     learner.observe(label=1, key="bert")
-    assert learner.online.rounds["label"].tolist() == [-1, 1, 1]
+    assert learner.rounds["label"].tolist() == [-1, 1, 1]
 
 
 def test_whom_it_is_about_is_said_once():
@@ -244,8 +244,8 @@ def test_people_are_overruled_and_given_groups_by_key():
     other.overrule(1, False)
     other.report_group([1, 0], ["b", "a"])
     for name in ("overruled", "group_late"):
-        assert learner.online.rounds[name].tolist() == other.online.rounds[name].tolist()
-    assert learner.online.rounds.groups_of(slice(0, 2)).tolist() == ["a", "b"]
+        assert learner.rounds[name].tolist() == other.rounds[name].tolist()
+    assert learner.rounds.groups_of(slice(0, 2)).tolist() == ["a", "b"]
     again = learner.decide([[2.0]], key="bert")
     assert again.accept.tolist() == [True]  # the draw, whatever a human decided
 
@@ -264,7 +264,7 @@ def test_the_key_of_an_erased_person_is_never_free_again(by, tmp_path):
             one.observe(key="bert", label=1)
         one.erase(key="bert")  # changes nothing
         assert one.round == 3
-        book = one.online.keys
+        book = one.keys
         assert book["person"].tolist()[1] == 0
         assert all(book["person"][[0, 2]])
 
@@ -279,7 +279,7 @@ def test_where_counts_alone_are_kept_the_decision_is_known_after_the_row_has_lef
         firsts.append((block, decisions))
         accept = np.flatnonzero(decisions.accept)
         learner.observe(key=[start + int(row) for row in accept], label=block.label[accept])
-    assert learner.online.rounds.dropped > 500  # the first block has left
+    assert learner.rounds.dropped > 500  # the first block has left
     learner.save(tmp_path / "learner")
     loaded = eh.load(tmp_path / "learner")
     block, first = firsts[0]
@@ -300,7 +300,7 @@ def test_late_labels_come_by_key():
     again = learner.decide(block.features, block.group, at=5.0, key=names(0, 50))
     assert again.round.tolist() == decisions.round.tolist()
     learner.observe(key="person 3", label=int(block.label[3]), at=30.0)
-    assert learner.online.rounds["label"][3] == block.label[3]
+    assert learner.rounds["label"][3] == block.label[3]
     with pytest.raises(eh.ProtocolError, match="backwards"):
         learner.decide(block.features[:1], block.group[:1], at=1.0, key="person 0")
 
@@ -330,11 +330,11 @@ def test_a_report_that_is_repeated_in_other_blocks_loses_no_outcome():
     learner.decide([[1.0], [2.0], [3.0], [4.0]], ["a", "b", "a", "b"], key=names)
     learner.observe(key="bert", label=-1)
     learner.observe(key=names[:3], label=[1, -1, 1], group=["a", "b", "a"])
-    assert learner.online.rounds["label"].tolist() == [1, -1, 1, 0]
+    assert learner.rounds["label"].tolist() == [1, -1, 1, 0]
     with pytest.raises(eh.ProtocolError):  # dora's group is wrong, and anna's outcome is known
         learner.observe(key=["anna", "dora"], label=[1, 1], group=["a", "a"])
     learner.observe(key=["anna", "dora"], label=[1, 1], group=["a", "b"])
-    assert learner.online.rounds["label"].tolist() == [1, -1, 1, 1]
+    assert learner.rounds["label"].tolist() == [1, -1, 1, 1]
 
 
 def test_keys_are_stored_as_hashes_and_go_on(learner, tmp_path):
@@ -381,11 +381,11 @@ def changed(fields, name):
 def test_keys_that_cannot_be_are_an_error(name, tmp_path):
     learner = Uniform(seed=1)
     learner.decide([[1.0], [2.0]], key=["anna", "bert"])
-    fields = learner.online.keys.to_fields()
+    fields = learner.keys.to_fields()
     assert len(KeyBook.from_fields(fields, 2)) == 2
     with pytest.raises(eh.InvalidInput, match="keys"):
         KeyBook.from_fields(changed(fields, name), 2)
-    learner.online.keys.to_fields = lambda: changed(fields, name)
+    learner.keys.to_fields = lambda: changed(fields, name)
     learner.save(tmp_path / "x")
     with pytest.raises(eh.errors.StorageError, match="its keys"):
         eh.load(tmp_path / "x")
@@ -467,12 +467,12 @@ def test_after_a_kill_no_outcome_goes_to_another_person(tmp_path):
             refused += 1
             continue
         learner.observe(key=f"k{number}", label=int(before.label[number]))
-        assert learner.online.rounds["label"][round] == before.label[number]
+        assert learner.rounds["label"][round] == before.label[number]
         assert np.array_equal(
-            learner.online.rounds.features_of(np.array([round])), before.features[[number]]
+            learner.rounds.features_of(np.array([round])), before.features[[number]]
         )
     assert refused > 0
-    assert not learner.online.rounds["label"][saved:].any()  # nobody has got another's outcome
+    assert not learner.rounds["label"][saved:].any()  # nobody has got another's outcome
     # whoever is saved and asked about again has the decision that the dead process gave
     again = learner.decide(
         before.features[:saved], before.group[:saved], key=[f"k{n}" for n in range(saved)]

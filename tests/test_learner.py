@@ -21,7 +21,7 @@ from evenhand.environments import random_population
 from evenhand.errors import InvalidInput, LengthMismatch, NotFinite, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.fairness.certificate import COINS_FROM_SEED
-from evenhand.learner import OnlineLearner
+from evenhand.learner import EpochLearner
 from evenhand.learners import AcceptAll, TwoPhaseLearner, Unconstrained, Uniform
 from evenhand.rounds import FOREVER
 from evenhand.words import Prices
@@ -113,7 +113,7 @@ def test_the_coin_has_the_policy_s_probability(learner):
     hits = total = 0
     for seed in range(20):
         again = copy.deepcopy(learner)
-        again.online.coins = np.random.default_rng(seed)
+        again.coins = np.random.default_rng(seed)
         count = min(4000, learner.rounds_left)
         hits += int(again.decide(rows[:count], np.full(count, "a")).accept.sum())
         total += count
@@ -428,10 +428,10 @@ def test_the_coins_of_single_people_are_those_of_a_block():
     block = many.decide(people.features, people.group)
     assert [decision[0] for decision in single] == list(block)
     for name in ("coins", "audit_coins"):
-        states = [getattr(each.online, name).bit_generator.state for each in (one, many)]
+        states = [getattr(each, name).bit_generator.state for each in (one, many)]
         assert states[0] == states[1]
     for name in ("accept", "acceptance", "audit", "group", "epoch", "round"):
-        assert (one.online.rounds[name] == many.online.rounds[name]).all()
+        assert (one.rounds[name] == many.rounds[name]).all()
 
 
 @pytest.mark.thorough
@@ -446,7 +446,7 @@ def test_a_decision_takes_few_function_calls():
     uniform = Uniform(seed=1)
     uniform.decide(person)
     assert calls(uniform.decide, person) <= 47
-    assert calls(uniform.online._decide_block, person, None, None, 3) > 20
+    assert calls(uniform._decide_block, person, None, None, 3) > 20
 
 
 def test_what_a_caller_writes_into_a_decision_stays_there():
@@ -455,7 +455,7 @@ def test_what_a_caller_writes_into_a_decision_stays_there():
     decision.accept[0] = False
     block = learner.decide(WORLD.features, WORLD.group)
     block.accept[:] = False
-    assert learner.online.rounds["accept"].all()
+    assert learner.rounds["accept"].all()
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
@@ -463,7 +463,7 @@ def test_copies_hold_the_same(copied):
     learner = certified()
     decision = alone(learner, WORLD.draw(3, np.random.default_rng(1)), 3)[-1]
     again = copied(learner)
-    assert again.online.rounds["accept"].tolist() == [True] * 3
+    assert again.rounds["accept"].tolist() == [True] * 3
     assert copied(decision)[0] == decision[0]
 
 
@@ -488,7 +488,7 @@ def work(monkeypatch):
 
         monkeypatch.setattr(owner, method, counting)
 
-    counted(OnlineLearner, "_decide_block", "parts")
+    counted(EpochLearner, "_decide_block", "parts")
     counted(Certified, "step", "steps")
     counted(certified_step, "close", "closings")
     counted(BettingBound, "update", "updates")
@@ -554,7 +554,7 @@ def test_a_later_block_is_as_cheap(work, people):
 
 
 def test_every_learner_cuts_a_block_into_few_parts(learner, monkeypatch):
-    kind = type(learner.online.algorithm)
+    kind = type(learner.algorithm)
     steps = []
     original = kind.step
     monkeypatch.setattr(kind, "step", lambda *args: steps.append(1) or original(*args))
@@ -693,5 +693,5 @@ def test_a_certificate_says_whether_coins_can_be_recomputed(tmp_path):
     learner.save(tmp_path / "learner")
     assert COINS_FROM_SEED in about_coins(eh.load(tmp_path / "learner"))
     fresh = made(seed=1)
-    fresh.online.toss_fresh_coins()
+    fresh.toss_fresh_coins()
     assert about_coins(fresh) == [always]

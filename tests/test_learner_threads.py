@@ -81,9 +81,9 @@ class Meeting(Rounds):
         self.threads = threads
         self.settled = set()
         self.change = Condition()
-        self.lock = learner.online.lock
-        learner.online.lock = self
-        learner.online.rounds = self
+        self.lock = learner.lock
+        learner.lock = self
+        learner.rounds = self
 
     def _here(self):
         with self.change:
@@ -125,7 +125,7 @@ def test_threads_that_decide_at_the_same_time_get_different_rounds(name):
 def test_without_the_lock_they_get_the_same_round(name):
     """The negative control: all of them are inside at the same time, each with round 0."""
     learner = LEARNERS[name]()
-    learner.online.lock = NoLock()
+    learner.lock = NoLock()
     assert rounds_of_a_meeting(learner) == [0] * THREADS
 
 
@@ -181,7 +181,7 @@ def test_under_load_every_round_is_drawn_once_and_labels_go_to_the_right_person(
         while not done.is_set():
             learner.save(tmp_path / f"{number % 2}")
             copy = eh.load(tmp_path / f"{number % 2}")
-            assert len(copy.online.rounds) == copy.round
+            assert len(copy.rounds) == copy.round
             number += 1
 
     def decide_all():
@@ -197,7 +197,7 @@ def test_under_load_every_round_is_drawn_once_and_labels_go_to_the_right_person(
     assert sorted(entry[:2] for entry in told.values()) == [
         (t, i) for t in range(4) for i in range(400)
     ]
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     for round in range(1600):
         thread, _, accept, label = told[round]
         assert rounds["accept"][round] == accept
@@ -232,18 +232,18 @@ def test_whatever_reads_state_and_rounds_together_holds_the_lock(name, tmp_path)
         looks += ["certificate", "trail", "forecast"]
     if name == "two-phase":
         looks += ["sample", "outside"]
-    learner.online.lock = Watched()
+    learner.lock = Watched()
     for look in looks:
-        before = learner.online.lock.entered
+        before = learner.lock.entered
         getattr(learner, look)
-        assert learner.online.lock.entered > before, look
+        assert learner.lock.entered > before, look
     calls = [lambda: learner.save(tmp_path / "x"), lambda: learner.acceptance(WORLD.features)]
     if name == "certified":
         calls.append(lambda: learner.certify(learner.policy))
     for call in calls:
-        before = learner.online.lock.entered
+        before = learner.lock.entered
         call()
-        assert learner.online.lock.entered > before
+        assert learner.lock.entered > before
 
 
 def test_a_file_is_written_whole_while_others_decide(tmp_path, monkeypatch):
@@ -287,7 +287,7 @@ def test_learners_in_different_threads_do_not_wait_for_each_other():
             super().append_one(*row)
 
     for mine, learner in enumerate(both):
-        learner.online.rounds = Rendezvous(mine, learner.epoch)
+        learner.rounds = Rendezvous(mine, learner.epoch)
     in_threads(*[lambda learner=learner: learner.decide([[0.0]]) for learner in both])
     assert [learner.round for learner in both] == [1, 1]
 
@@ -298,5 +298,5 @@ def test_copies_have_a_lock_of_their_own(again, name):
     learner = every_learner()[name]
     play(learner, 200, 0)
     other = again(learner)
-    assert other.online.lock is not learner.online.lock
+    assert other.lock is not learner.lock
     assert play(other, 200, 1) == play(learner, 200, 1)

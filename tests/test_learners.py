@@ -109,7 +109,7 @@ def test_one_by_one_with_prices_and_pending_labels(tmp_path):
     continues(learner, tmp_path / "x", 2, block=1, told=0.5, prices=prices)
     copy = eh.load(tmp_path / "x")
     assert copy.report.missing_labels == pending
-    copy.observe(copy.online.rounds.first_missing(may_come=True), 1)
+    copy.observe(copy.rounds.first_missing(may_come=True), 1)
     assert copy.report.missing_labels == pending - 1
 
 
@@ -515,7 +515,7 @@ def test_a_learner_that_went_wrong_is_not_stored_over_a_good_file(tmp_path):
     learner.save(tmp_path / "x")
     before = (tmp_path / "x").read_bytes()
     wrong = {**learner.state.gaps, 1: (np.array([np.nan]), np.array([0.0]))}
-    learner.online.state = replace(learner.state, gaps=wrong)
+    learner.state = replace(learner.state, gaps=wrong)
     with pytest.raises(NotSerialisable):
         learner.save(tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == before
@@ -527,7 +527,7 @@ def test_a_learner_that_has_lived_continues_bit_for_bit(name, tmp_path):
     learner.save(tmp_path / "x")
     copy = eh.load(tmp_path / "x", same_coins=True)
     generator = np.random.default_rng(5)
-    columns = learner.online.columns
+    columns = learner.columns
     for now in range(20, 30):
         x = generator.integers(0, 6, (100, columns)).astype(float)
         group, label = generator.choice(["a", "b"], 100), generator.choice([1, -1], 100)

@@ -67,7 +67,7 @@ def test_all_ways_of_saying_unknown_lead_to_the_same_run(way, plainly):
     told = played(WAYS[way])
     assert told.report == plainly.report
     assert told.certificate.to_json() == plainly.certificate.to_json()
-    mine, theirs = (one.online.rounds.groups_of(slice(None)).tolist() for one in (told, plainly))
+    mine, theirs = (one.rounds.groups_of(slice(None)).tolist() for one in (told, plainly))
     assert list(map(str, mine)) == list(map(str, theirs))
 
 
@@ -103,9 +103,9 @@ def test_one_person_at_a_time(unknown):
     decision = told.decide(WORLD.features[:1], [unknown])[0]
     told.observe(decision.round, 1, group=unknown)
     told.report_group(decision.round, unknown)
-    assert told.online.rounds.groups_of(slice(None)).tolist() == [None]
+    assert told.rounds.groups_of(slice(None)).tolist() == [None]
     told.report_group(decision.round, "a")
-    assert told.online.rounds.groups_of(slice(None)).tolist() == ["a"]
+    assert told.rounds.groups_of(slice(None)).tolist() == ["a"]
 
 
 def test_a_history_from_before_may_have_unknown_groups():

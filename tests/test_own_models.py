@@ -353,7 +353,7 @@ def test_who_is_erased_leaves_no_word_in_the_file(tmp_path):
     learner.save(tmp_path / "learner.eh")
     loaded = eh.load(tmp_path / "learner.eh")
     packed = loaded.schema["remark"].encode(["Rumpelstiltskin"])[0, :2]
-    words = loaded.online.rounds.features_of(slice(None))[:, loaded.schema.places["remark"]]
+    words = loaded.rounds.features_of(slice(None))[:, loaded.schema.places["remark"]]
     assert not (words[:, :2] == packed).all(axis=1).any()
 
 
@@ -617,7 +617,7 @@ def test_whom_a_rule_outside_the_policy_cannot_read_it_rejects():
         learner.observe(decisions.round[took], label[part][took])
     assert learner.state.process.members
     constant = eh.policies.Mixture((eh.hypotheses.ACCEPT_ALL,), (1.0,), schema=learner.schema)
-    epochs = learner.online.rounds.epochs
+    epochs = learner.rounds.epochs
     epochs[-1] = replace(epochs[-1], policy=constant)  # asks no model
     for _ in range(30):
         row = learner.decide(rows[2:3], ["a"])

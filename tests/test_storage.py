@@ -145,7 +145,7 @@ def test_a_state_goes_through_json_and_the_next_step_is_the_same():
     kept = json.loads(json.dumps(storage.state_to_json(learner.state, learner.hypotheses)))
     state = storage.state_from_json(kept, learner.hypotheses)
     assert storage.state_to_json(state, learner.hypotheses) == kept
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     rounds.end_epoch_here()
     (_, one), (_, two) = (
         learner.algorithm.step(each, rounds, None) for each in (learner.state, state)
@@ -303,8 +303,8 @@ def test_the_rounds_of_a_file_are_those_of_the_learner(tmp_path):
     learner.overrule([3, 4], False)
     learner.erase([5, 6])
     learner.save(tmp_path / "x")
-    found = eh.load(tmp_path / "x").online.rounds
-    kept = learner.online.rounds
+    found = eh.load(tmp_path / "x").rounds
+    kept = learner.rounds
     for name in storage.Rounds().to_fields()["columns"]:
         np.testing.assert_array_equal(found[name], kept[name])
     np.testing.assert_array_equal(found["at"], kept["at"])

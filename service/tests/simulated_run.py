@@ -46,14 +46,14 @@ def played_by_the_library(ledger, product=LOAN):
         p.epoch: p.info["closing"]["at"] for p in ledger.policies(product.name) if p.in_lineage
     }
     learner, found, different = product.learner(), {}, 0
-    learner.online.coins = LedgerCoins(row.u for row in rows)
-    learner.online.coins_from_seed = False
-    learner.online.audit_coins = LedgerCoins(
+    learner.coins = LedgerCoins(row.u for row in rows)
+    learner.coins_from_seed = False
+    learner.audit_coins = LedgerCoins(
         row.u / row.acceptance if row.acceptance > 0 else 0.0 for row in rows
     )
     for place, row in enumerate(rows):
         if learner.rounds_left == 0:
-            learner.online.now = closed[row.epoch]
+            learner.now = closed[row.epoch]
         decision = learner.decide([row.features], np.array([row.group], dtype=object), at=row.at)[0]
         different += (decision.accept, decision.audit, decision.epoch) != (
             row.accept,

@@ -82,7 +82,7 @@ def test_a_trainer_that_starts_after_archiving_goes_on_bit_for_bit(tmp_path, nam
     tables = [Trainer(shop.ledger, shop.product, "last") for shop in (shelved, plain)]
     for trainer in tables:
         trainer.catch_up()
-    one, other = (trainer.learner.online.rounds for trainer in tables)
+    one, other = (trainer.learner.rounds for trainer in tables)
     for column in KINDS:
         assert one[column].tolist() == other[column].tolist(), column
     every = slice(None)

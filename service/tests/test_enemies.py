@@ -51,14 +51,14 @@ class Thaws(LeavesOut):
         return not self.thawed or row.acceptance > 0
 
     def _step(self, lease, *, whole):
-        online = self._learner.online
-        if online.state.frozen is not None:
+        learner = self._learner
+        if learner.state.frozen is not None:
             self.thawed = True
-            state = replace(online.state, frozen=None)
-            epoch = online.rounds.epoch
-            people = online.algorithm._closed_people(state, online.rounds)
-            record = online.algorithm._record(state, epoch.mixture, people)
-            online.state = replace(state, records={epoch.number: record})
+            state = replace(learner.state, frozen=None)
+            epoch = learner.rounds.epoch
+            people = learner.algorithm._closed_people(state, learner.rounds)
+            record = learner.algorithm._record(state, epoch.mixture, people)
+            learner.state = replace(state, records={epoch.number: record})
         return super()._step(lease, whole=whole)
 
 

@@ -160,14 +160,13 @@ def test_without_erasures_an_auditor_replays_every_closing_from_the_first_row(tm
 
 def stepped(learner, rows, ids, closing, published=None):
     """What an auditor does: the rows that had not closed, as they were known, and one step."""
-    online = learner.online
-    online.rounds.drop_from(online.state.closed_to)
-    append_rows(online.rounds, list(rows), ids, columns=1, maturity=LOAN.maturity)
-    online.rounds.overdue = True
-    online.state, epoch = online.algorithm.step(online.state, online.rounds, closing.at)
-    if epoch.number == online.rounds.epoch.number:  # nobody has matured: the same policy goes on
-        epoch = replace(epoch, number=epoch.number + 1, first_round=online.rounds.decided)
-    online.rounds.open(epoch if published is None else replace(epoch, policy=published))
+    learner.rounds.drop_from(learner.state.closed_to)
+    append_rows(learner.rounds, list(rows), ids, columns=1, maturity=LOAN.maturity)
+    learner.rounds.overdue = True
+    learner.state, epoch = learner.algorithm.step(learner.state, learner.rounds, closing.at)
+    if epoch.number == learner.rounds.epoch.number:  # nobody has matured: the same policy goes on
+        epoch = replace(epoch, number=epoch.number + 1, first_round=learner.rounds.decided)
+    learner.rounds.open(epoch if published is None else replace(epoch, policy=published))
 
 
 def planned(learner):
@@ -296,7 +295,7 @@ class Canary:
 
 
 def seen_values(learner):
-    return set(np.ravel(learner.online.rounds.features_of(slice(None))).tolist())
+    return set(np.ravel(learner.rounds.features_of(slice(None))).tolist())
 
 
 # nobody is left out

@@ -1,12 +1,11 @@
 """The one stateful learner: a lock, the table of rounds, the coins, and an algorithm.
 
-`OnlineLearner` does what every learner does, in the order in which it happens: check the people,
+`EpochLearner` does what every learner does, in the order in which it happens: check the people,
 open the next epoch if the last one is over, toss a coin for each person, write the rounds down;
 later take labels, overruled decisions, erasures and late groups. What is deployed is the
 algorithm's business (`evenhand.algorithms`), a pure function that it calls between two decisions.
-
-`EpochLearner` is the public face: it forwards everything to an `OnlineLearner`, and
-its subclasses (`evenhand.learners`) add a signature, a docstring and things to look at.
+The learners that people hold (`evenhand.learners`) add a signature, a docstring and things to look
+at.
 """
 
 import os
@@ -15,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from threading import RLock
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,11 +113,12 @@ class LearnerReport(Brief):
     forecast: tuple[str, ...] = ()
 
 
-@final
-class OnlineLearner:
-    """People, coins and a lock around an algorithm.
+class EpochLearner(Shown):
+    """People, coins and a lock around an algorithm, whose policy lasts for an epoch.
 
-    Every public method holds the lock, so a learner may be used by several threads.
+    Every public method holds the lock, so a learner may be used by several threads. Write an
+    algorithm of your own (`evenhand.algorithms.base.Algorithm`) and hand it over; or use
+    one of `evenhand.learners`.
 
     Parameters
     ----------
@@ -127,12 +127,28 @@ class OnlineLearner:
     seed : int, optional
         Seed of all random draws, the coins too. None takes the coins from the entropy of the
         system, and draws a seed for the rest.
+    settings : mapping
+        The arguments with which the learner was made, by name, for `params` and `save`.
+
+    Examples
+    --------
+    >>> from evenhand.learners import Uniform
+    >>> learner = Uniform(seed=1)
+    >>> decisions = learner.decide([[0.0], [1.0], [2.0]])
+    >>> learner.observe(decisions.round[decisions.accept], [1] * int(decisions.accept.sum()))
+    >>> learner.round, learner.report.missing_labels
+    (3, 0)
     """
 
-    def __init__(self, algorithm: Algorithm, seed: int | None) -> None:
+    def __init__(
+        self, algorithm: Algorithm, *, seed: int | None, settings: Mapping[str, Any]
+    ) -> None:
         require_group_use(algorithm.group_use)
         require_seed(seed)
         algorithm.loss  # noqa: B018  (an error if prices make no sense)
+        self.settings = dict(settings)
+        self.files: dict[str, str] = {}
+        """The saves that this learner goes on from: the mark of the newest one, by path."""
         self.lock = RLock()
         """Held by whoever reads or changes state and rounds: they belong together."""
         self.algorithm = algorithm
@@ -174,12 +190,52 @@ class OnlineLearner:
     def decide(
         self,
         features: ArrayLike,
-        group: ArrayLike | None,
-        prices: Prices | None,
-        at: float | None,
+        group: ArrayLike | None = None,
+        *,
+        prices: Prices | None = None,
+        at: float | None = None,
         key: object = None,
     ) -> Decisions:
-        """Decide about one person per row, each with a coin of its own."""
+        """Decide about one person per row, each with a coin of its own; each is one round.
+
+        Parameters
+        ----------
+        features : array of shape (people, columns), or frame
+            The people. The first frame fixes the columns (`schema`); later frames are put in order
+            by name, and are an error if a column is missing, unknown or of another kind. An array
+            after a frame is taken as rows that the schema has encoded.
+        group : array, optional
+            Their groups, None where unknown.
+        prices : Prices, optional
+            What errors cost for each of them.
+        at : float, optional
+            The time of the decision; needed where labels have a maturity window.
+        key : str, int or a list of them, optional
+            Your own ids of the people, one each, by which everything else can be reported. Where a
+            key is known, the decision that was taken under it is returned and no coin is tossed.
+
+        Returns
+        -------
+        Decisions
+            One decision per row.
+
+        Raises
+        ------
+        InvalidInput
+            If features, group or prices make no sense. Then nobody has been decided about.
+        ProtocolError
+            If a key is known for a person with other features, another group or other prices, or
+            for one who was erased. Then nobody has been decided about.
+
+        Examples
+        --------
+        >>> from evenhand.learners import Uniform
+        >>> learner = Uniform(seed=1)
+        >>> first = learner.decide([[0.2], [0.7]], key=["anna", "bert"])
+        >>> again = learner.decide([[0.7], [0.1]], key=["bert", "cleo"])
+        >>> again.round.tolist(), bool(again.accept[0] == first.accept[1]), learner.round
+        ([1, 2], True, 3)
+        """
         with self.lock:
             if at is None and self._needs_time is not None:
                 raise InvalidInput(
@@ -202,7 +258,7 @@ class OnlineLearner:
     ) -> Decisions:
         """People whose key is known have their decision; a coin is tossed for the others."""
         require_same_order({"features": features, "group": group, "key": key})
-        self.require_named(features)
+        self._require_named(features)
         rows, groups, _ = as_arrivals(features, group, self.rounds.schema, group_needed=False)
         keys = as_keys(key, len(rows))
         self._check_prices(prices, len(rows))
@@ -365,7 +421,7 @@ class OnlineLearner:
     ) -> tuple[FloatArray, GroupArray | None]:
         """The rows of people and their groups; InvalidInput if they cannot be decided about."""
         needed = self._group_needed
-        self.require_named(features)
+        self._require_named(features)
         rows, groups, schema = as_arrivals(features, group, self.rounds.schema, group_needed=needed)
         people, columns = rows.shape
         if groups is None and needed:
@@ -422,7 +478,7 @@ class OnlineLearner:
                 as_numbers(getattr(prices, name), people, f"the price {name}")
             self.algorithm.loss.priced(prices)
 
-    def require_named(self, features: object) -> None:
+    def _require_named(self, features: object) -> None:
         """InvalidInput for a frame after arrays: nobody can say which of its columns is which."""
         arrays_before = self.rounds.schema is None and self.columns is not None
         if not isinstance(features, np.ndarray) and arrays_before and is_frame(features):
@@ -459,11 +515,16 @@ class OnlineLearner:
     # epochs
 
     def open_epoch(self) -> Epoch:
-        """If the open epoch is over, or it is time to look, let the algorithm step.
+        """If the current epoch is full, close it with all that is resolved, and open the next one.
 
         An epoch that is full although nothing new is known goes on instead, twice as long, so that
         a call with n people is cut into O(log n) parts. It ends at the first call that finds
         something resolved.
+
+        Returns
+        -------
+        Epoch
+            The epoch that is open now.
         """
         with self.lock:
             self._step_if_due()
@@ -517,8 +578,32 @@ class OnlineLearner:
         """How many people may be accepted by the audit coin, and accepted at all."""
         return (inf, inf) if self._gates is None else self._gates.room(self.rounds, self.now)
 
+    @property
+    def people_at_once(self) -> float:
+        """How many people may come before their labels are worth waiting for: where hard counts
+        could be used up by people whose labels have not come, a few; else infinitely many.
+        """
+        if not self.has_hard_counts:
+            return inf
+        audits, _ = self.room
+        coin = self.epoch.audit or 0.0
+        if coin == 0.0 or audits == inf:
+            return inf
+        return max(float(audits // (4.0 * max(coin, 0.01))), 1.0)
+
     def absorb(self, log: RoundLog) -> None:
-        """Take rounds that were decided under the current policy, in counts."""
+        """Take rounds that were decided under the current policy in counts instead of one by one.
+
+        Parameters
+        ----------
+        log : RoundLog
+            The rounds; they must fit into the epoch.
+
+        Raises
+        ------
+        ProtocolError
+            If they do not.
+        """
         with self.lock:
             if self._gates is not None:
                 raise ProtocolError(
@@ -544,13 +629,37 @@ class OnlineLearner:
 
     def observe(
         self,
-        round: ArrayLike | None,
-        label: ArrayLike,
-        group: ArrayLike | None,
-        at: float | None,
+        round: ArrayLike | None = None,
+        label: ArrayLike | None = None,
+        *,
         key: object = None,
+        group: ArrayLike | None = None,
+        at: float | None = None,
     ) -> None:
-        """Labels of accepted rounds have come."""
+        """Report the label of one accepted round, or of several.
+
+        Parameters
+        ----------
+        round, label : int or array of int
+            The rounds, and a label of -1 or +1 for each.
+        key : str, int or a list of them
+            In place of the rounds: the keys under which the people were decided about.
+        group : array, optional
+            Their groups, which must not contradict those that are known. A group that was unknown
+            stays unknown, because only accepted people have outcomes: see `report_group`.
+        at : float, optional
+            The time.
+
+        Raises
+        ------
+        ProtocolError, BadLabel
+            If a round or key is unknown, was rejected, overruled or erased, or has another label.
+            Then nothing has changed.
+        AlreadyObserved
+            If each of the keys has this label already. Then nothing has changed either. If only
+            some of them have it, the outcomes of the others are taken.
+        """
+        label = _given("label", label)
         with self.lock:
             now = self._checked_time(at)
             if key is not None:
@@ -622,243 +731,6 @@ class OnlineLearner:
             self.now = now
         return entered
 
-    def overrule(self, round: ArrayLike | None, accept: ArrayLike, key: object = None) -> None:
-        """A human decided otherwise."""
-        with self.lock:
-            rounds = self._named_rounds(round, key)
-            decided = np.asarray(accept)
-            if decided.dtype.kind != "b" or decided.shape not in ((), rounds.shape):
-                raise InvalidInput(
-                    f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True "
-                    "or False, for each round or for all.",
-                    argument="accept",
-                )
-            decided = np.broadcast_to(decided, rounds.shape)
-            window_open = self._window_open(rounds)
-            self._forget(self.rounds.overrule(rounds, decided, window_open=window_open))
-
-    def erase(self, round: ArrayLike | None, key: object = None) -> None:
-        """Forget people."""
-        with self.lock:
-            rounds = self._named_rounds(round, key)
-            window_open = self._window_open(rounds)
-            self._forget(self.rounds.erase(rounds, window_open=window_open))
-            self.keys.erase(rounds)
-
-    def report_group(
-        self, round: ArrayLike | None, group: ArrayLike | None, key: object = None
-    ) -> None:
-        """Groups have become known after the decision."""
-        with self.lock:
-            rounds = self._named_rounds(round, key)
-            groups = as_reported_groups(group, len(rounds))
-            self.rounds.report_group(rounds, groups, closed=self.rounds.epoch.closed)
-
-    def _window_open(self, rounds: IntArray) -> Any:
-        return self.rounds.window_open(rounds, self.now, self.algorithm.maturity)
-
-    def _forget(self, lost: IntArray) -> None:
-        if len(lost) and isinstance(self.algorithm, Forgets):
-            self.state = self.algorithm.forget(self.state, self.rounds, lost)
-
-    # looking
-
-    def acceptance(self, features: ArrayLike, group: ArrayLike | None) -> FloatArray:
-        """The probability of being accepted under the current policy; changes nothing."""
-        with self.lock:
-            self.require_named(features)
-            rows, _ = as_people(features, self.rounds.schema)
-            return self.rounds.epoch.policy.acceptance(rows, group)
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """What a human wants to know."""
-        with self.lock:
-            if not isinstance(self.algorithm, HasNotes):
-                return ()
-            return self.algorithm.notes(self.state, self.rounds)
-
-    def report(self, forecast: tuple[str, ...] = ()) -> LearnerReport:
-        """Where the learner stands."""
-        with self.lock:
-            epochs = tuple(self.rounds.epochs)
-            return LearnerReport(
-                round=self.rounds.decided,
-                phase=epochs[-1].phase,
-                epochs=epochs,
-                oracle_calls=sum(epoch.oracle_calls for epoch in epochs),
-                missing_labels=self.rounds.missing_labels,
-                notes=self.notes,
-                forecast=forecast,
-            )
-
-    # storing
-
-    def stored(self, learner: str, settings: Mapping[str, Any]) -> storage.Stored:
-        """Everything, for a file."""
-        with self.lock:
-            shell = {name: getattr(self, name) for name in SHELL}
-            shell["keys"] = self.keys.to_fields()
-            # repeated, so that a file in which somebody has changed the settings is recognised
-            shell["settings"] = dict(settings)
-            return storage.Stored(learner, dict(settings), self.state, self.rounds, shell)
-
-    def restore(self, stored: storage.Stored) -> None:
-        """Go on where a learner with the same settings was stored."""
-        with self.lock:
-            for name in SHELL:
-                setattr(self, name, stored.shell[name])
-            self.keys = KeyBook.from_fields(stored.shell["keys"], stored.rounds.decided)
-            if stored.rounds.schema is not None:
-                self._read_columns(stored.rounds.schema)
-            self.state = stored.state
-            self.rounds = stored.rounds
-
-    def leave_unread_rules(self) -> bool:
-        """Rules could not be read: a policy without them is in force from now on. False if the
-        algorithm cannot go on without them.
-        """
-        with self.lock:
-            if not isinstance(self.algorithm, OutlivesRules):
-                return False
-            with one_blas_thread():
-                self.state, epoch = self.algorithm.without_unread(self.state, self.rounds, self.now)
-            if epoch is not None:
-                self.rounds.open(self._with_schema(epoch))
-            return True
-
-    def toss_fresh_coins(self) -> None:
-        """From here on the coins come from new entropy: whoever holds a copy of the learner cannot
-        know them.
-        """
-        with self.lock:
-            self.coins = np.random.default_rng()
-            self.audit_coins = np.random.default_rng()
-            self._not_looked_at = (np.zeros(0), np.zeros(0))
-            if self.rounds.decided == 0:
-                self.coins_from_seed = False
-
-
-class EpochLearner(Shown):
-    """A learner whose policy lasts for an epoch: it holds an `OnlineLearner` and forwards to it.
-
-    Write an algorithm of your own (`evenhand.algorithms.base.Algorithm`) and hand it over; or use
-    one of `evenhand.learners`.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-        What is deployed, and why.
-    seed : int, optional
-        Seed of all random draws; None draws one.
-    settings : mapping
-        The arguments with which the learner was made, by name, for `params` and `save`.
-
-    Examples
-    --------
-    >>> from evenhand.learners import Uniform
-    >>> learner = Uniform(seed=1)
-    >>> decisions = learner.decide([[0.0], [1.0], [2.0]])
-    >>> learner.observe(decisions.round[decisions.accept], [1] * int(decisions.accept.sum()))
-    >>> learner.round, learner.report.missing_labels
-    (3, 0)
-    """
-
-    def __init__(
-        self, algorithm: Algorithm, *, seed: int | None, settings: Mapping[str, Any]
-    ) -> None:
-        self.online = OnlineLearner(algorithm, seed)
-        self.settings = dict(settings)
-        self.files: dict[str, str] = {}
-        """The saves that this learner goes on from: the mark of the newest one, by path."""
-
-    # what people do with a learner
-
-    def decide(
-        self,
-        features: ArrayLike,
-        group: ArrayLike | None = None,
-        *,
-        prices: Prices | None = None,
-        at: float | None = None,
-        key: object = None,
-    ) -> Decisions:
-        """Decide about one person per row, each with a coin of its own; each is one round.
-
-        Parameters
-        ----------
-        features : array of shape (people, columns), or frame
-            The people. The first frame fixes the columns (`schema`); later frames are put in order
-            by name, and are an error if a column is missing, unknown or of another kind. An array
-            after a frame is taken as rows that the schema has encoded.
-        group : array, optional
-            Their groups, None where unknown.
-        prices : Prices, optional
-            What errors cost for each of them.
-        at : float, optional
-            The time of the decision; needed where labels have a maturity window.
-        key : str, int or a list of them, optional
-            Your own ids of the people, one each, by which everything else can be reported. Where a
-            key is known, the decision that was taken under it is returned and no coin is tossed.
-
-        Returns
-        -------
-        Decisions
-            One decision per row.
-
-        Raises
-        ------
-        InvalidInput
-            If features, group or prices make no sense. Then nobody has been decided about.
-        ProtocolError
-            If a key is known for a person with other features, another group or other prices, or
-            for one who was erased. Then nobody has been decided about.
-
-        Examples
-        --------
-        >>> from evenhand.learners import Uniform
-        >>> learner = Uniform(seed=1)
-        >>> first = learner.decide([[0.2], [0.7]], key=["anna", "bert"])
-        >>> again = learner.decide([[0.7], [0.1]], key=["bert", "cleo"])
-        >>> again.round.tolist(), bool(again.accept[0] == first.accept[1]), learner.round
-        ([1, 2], True, 3)
-        """
-        return self.online.decide(features, group, prices, at, key)
-
-    def observe(
-        self,
-        round: ArrayLike | None = None,
-        label: ArrayLike | None = None,
-        *,
-        key: object = None,
-        group: ArrayLike | None = None,
-        at: float | None = None,
-    ) -> None:
-        """Report the label of one accepted round, or of several.
-
-        Parameters
-        ----------
-        round, label : int or array of int
-            The rounds, and a label of -1 or +1 for each.
-        key : str, int or a list of them
-            In place of the rounds: the keys under which the people were decided about.
-        group : array, optional
-            Their groups, which must not contradict those that are known. A group that was unknown
-            stays unknown, because only accepted people have outcomes: see `report_group`.
-        at : float, optional
-            The time.
-
-        Raises
-        ------
-        ProtocolError, BadLabel
-            If a round or key is unknown, was rejected, overruled or erased, or has another label.
-            Then nothing has changed.
-        AlreadyObserved
-            If each of the keys has this label already. Then nothing has changed either. If only
-            some of them have it, the outcomes of the others are taken.
-        """
-        self.online.observe(round, _given("label", label), group, at, key)
-
     def overrule(
         self,
         round: ArrayLike | None = None,
@@ -889,7 +761,19 @@ class EpochLearner(Shown):
         ProtocolError
             If a round or key is unknown, or was erased. Then nothing has changed.
         """
-        self.online.overrule(round, _given("accept", accept), key)
+        accept = _given("accept", accept)
+        with self.lock:
+            rounds = self._named_rounds(round, key)
+            decided = np.asarray(accept)
+            if decided.dtype.kind != "b" or decided.shape not in ((), rounds.shape):
+                raise InvalidInput(
+                    f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True "
+                    "or False, for each round or for all.",
+                    argument="accept",
+                )
+            decided = np.broadcast_to(decided, rounds.shape)
+            window_open = self._window_open(rounds)
+            self._forget(self.rounds.overrule(rounds, decided, window_open=window_open))
 
     def erase(self, round: ArrayLike | None = None, *, key: object = None) -> None:
         """Forget the person of one round, or of several.
@@ -912,7 +796,11 @@ class EpochLearner(Shown):
         ProtocolError
             If a round or key is unknown. Then nobody has been erased.
         """
-        self.online.erase(round, key)
+        with self.lock:
+            rounds = self._named_rounds(round, key)
+            window_open = self._window_open(rounds)
+            self._forget(self.rounds.erase(rounds, window_open=window_open))
+            self.keys.erase(rounds)
 
     def report_group(
         self,
@@ -938,7 +826,120 @@ class EpochLearner(Shown):
         Requirement, which is on record in the certificate with the number of people by group and
         draw: whether and when a group becomes known does not depend on the draw.
         """
-        self.online.report_group(round, group, key)
+        with self.lock:
+            rounds = self._named_rounds(round, key)
+            groups = as_reported_groups(group, len(rounds))
+            self.rounds.report_group(rounds, groups, closed=self.rounds.epoch.closed)
+
+    def _window_open(self, rounds: IntArray) -> Any:
+        return self.rounds.window_open(rounds, self.now, self.algorithm.maturity)
+
+    def _forget(self, lost: IntArray) -> None:
+        if len(lost) and isinstance(self.algorithm, Forgets):
+            self.state = self.algorithm.forget(self.state, self.rounds, lost)
+
+    # what there is to look at
+
+    @property
+    def policy(self) -> DeployedPolicy:
+        """The policy of the open epoch."""
+        return self.epoch.policy
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that is open (or was the last one to be filled)."""
+        return self.rounds.epoch
+
+    @property
+    def round(self) -> int:
+        """Rounds decided."""
+        return self.rounds.decided
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """The rates whose gaps it is judged by."""
+        return self.algorithm.rates
+
+    @property
+    def prices(self) -> Prices:
+        """What its errors cost."""
+        return self.algorithm.loss.prices
+
+    @property
+    def group_use(self) -> GroupUse:
+        """Whether the group may influence a decision."""
+        return self.algorithm.group_use
+
+    @property
+    def params(self) -> Params:
+        """The settings as plain values."""
+        settings = {name: plain_setting(value) for name, value in self.settings.items()}
+        return {"learner": type(self).__name__, **settings}
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns of the people: those of the first frame, or of the class; None as long as
+        they come in arrays, which have no names.
+        """
+        return self.rounds.schema
+
+    @property
+    def oracle_calls(self) -> int:
+        """Calls of the oracle so far."""
+        return sum(epoch.oracle_calls for epoch in self.rounds.epochs)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What a human wants to know."""
+        with self.lock:
+            if not isinstance(self.algorithm, HasNotes):
+                return ()
+            return self.algorithm.notes(self.state, self.rounds)
+
+    @property
+    def report(self) -> LearnerReport:
+        """Where the learner stands."""
+        return self._report(forecast=())
+
+    def _report(self, forecast: tuple[str, ...]) -> LearnerReport:
+        """The same, with what is expected of the rounds ahead."""
+        with self.lock:
+            epochs = tuple(self.rounds.epochs)
+            return LearnerReport(
+                round=self.rounds.decided,
+                phase=epochs[-1].phase,
+                epochs=epochs,
+                oracle_calls=sum(epoch.oracle_calls for epoch in epochs),
+                missing_labels=self.rounds.missing_labels,
+                notes=self.notes,
+                forecast=forecast,
+            )
+
+    @property
+    def gathered(self) -> tuple[tuple[int, RoundLog], ...]:
+        """(epoch, log) of all rounds whose outcome is known."""
+        with self.lock:
+            return tuple(self.rounds.logs())
+
+    def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
+        """The probability of being accepted under the current policy; changes nothing.
+
+        Parameters
+        ----------
+        features, group : array
+            The people.
+
+        Returns
+        -------
+        array of float
+            One probability per row.
+        """
+        with self.lock:
+            self._require_named(features)
+            rows, _ = as_people(features, self.rounds.schema)
+            return self.rounds.epoch.policy.acceptance(rows, group)
+
+    # storing
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Store everything in one file, without pickle; `evenhand.load` reads it.
@@ -957,10 +958,61 @@ class EpochLearner(Shown):
             learner, perhaps in another process, went on from here, and its people would be lost.
         """
         # the table is written as it stands, so nobody may decide or report meanwhile
-        with self.online.lock:
-            stored = self.online.stored(storage.stored_name(type(self)), self.settings)
+        with self.lock:
+            stored = self._stored()
             mark = storage.write(path, stored, set(self.files.values()))
             self.files[os.path.realpath(path)] = mark
+
+    def _stored(self) -> storage.Stored:
+        shell = {name: getattr(self, name) for name in SHELL}
+        shell["keys"] = self.keys.to_fields()
+        # repeated, so that a file in which somebody has changed the settings is recognised
+        shell["settings"] = dict(self.settings)
+        name = storage.stored_name(type(self))
+        return storage.Stored(name, dict(self.settings), self.state, self.rounds, shell)
+
+    def restore(self, stored: storage.Stored) -> None:
+        """Go on where a learner with the same settings was stored.
+
+        Parameters
+        ----------
+        stored : Stored
+            What `evenhand.storage.read` returned.
+        """
+        with self.lock:
+            for name in SHELL:
+                setattr(self, name, stored.shell[name])
+            self.keys = KeyBook.from_fields(stored.shell["keys"], stored.rounds.decided)
+            if stored.rounds.schema is not None:
+                self._read_columns(stored.rounds.schema)
+            self.state = stored.state
+            self.rounds = stored.rounds
+
+    def leave_unread_rules(self) -> bool:
+        """Put a policy into force that has none of the rules that could not be read.
+
+        Returns
+        -------
+        bool
+            False if the algorithm cannot go on without them.
+        """
+        with self.lock:
+            if not isinstance(self.algorithm, OutlivesRules):
+                return False
+            with one_blas_thread():
+                self.state, epoch = self.algorithm.without_unread(self.state, self.rounds, self.now)
+            if epoch is not None:
+                self.rounds.open(self._with_schema(epoch))
+            return True
+
+    def toss_fresh_coins(self) -> None:
+        """Take the coins from new entropy: whoever holds a copy of the learner cannot know them."""
+        with self.lock:
+            self.coins = np.random.default_rng()
+            self.audit_coins = np.random.default_rng()
+            self._not_looked_at = (np.zeros(0), np.zeros(0))
+            if self.rounds.decided == 0:
+                self.coins_from_seed = False
 
     def restarted(self, seed: int | None = None) -> Self:
         """A fresh learner with the same settings.
@@ -977,142 +1029,11 @@ class EpochLearner(Shown):
         """
         return type(self)(**{**self.settings, "seed": seed})
 
-    # for simulators
-
-    def open_epoch(self) -> Epoch:
-        """If the current epoch is full, close it with all that is resolved, and open the next one.
-
-        Returns
-        -------
-        Epoch
-            The epoch that is open now.
-        """
-        return self.online.open_epoch()
-
-    def absorb(self, log: RoundLog) -> None:
-        """Take rounds that were decided under the current policy in counts instead of one by one.
-
-        Parameters
-        ----------
-        log : RoundLog
-            The rounds; they must fit into the epoch.
-
-        Raises
-        ------
-        ProtocolError
-            If they do not.
-        """
-        self.online.absorb(log)
-
-    @property
-    def rounds_left(self) -> int:
-        """Rounds until the epoch is full; 0 means that the next decision opens another one."""
-        return self.online.rounds_left
-
-    @property
-    def people_at_once(self) -> float:
-        """How many people may come before their labels are worth waiting for: where hard counts
-        could be used up by people whose labels have not come, a few; else infinitely many.
-        """
-        if not self.online.has_hard_counts:
-            return inf
-        audits, _ = self.online.room
-        coin = self.epoch.audit or 0.0
-        if coin == 0.0 or audits == inf:
-            return inf
-        return max(float(audits // (4.0 * max(coin, 0.01))), 1.0)
-
-    # what there is to look at
-
-    @property
-    def policy(self) -> DeployedPolicy:
-        """The policy of the open epoch."""
-        return self.epoch.policy
-
-    @property
-    def epoch(self) -> Epoch:
-        """The epoch that is open (or was the last one to be filled)."""
-        return self.online.rounds.epoch
-
-    @property
-    def round(self) -> int:
-        """Rounds decided."""
-        return self.online.rounds.decided
-
-    @property
-    def rates(self) -> tuple[Rate, ...]:
-        """The rates whose gaps it is judged by."""
-        return self.online.algorithm.rates
-
-    @property
-    def prices(self) -> Prices:
-        """What its errors cost."""
-        return self.online.algorithm.loss.prices
-
-    @property
-    def group_use(self) -> GroupUse:
-        """Whether the group may influence a decision."""
-        return self.online.algorithm.group_use
-
-    @property
-    def params(self) -> Params:
-        """The settings as plain values."""
-        settings = {name: plain_setting(value) for name, value in self.settings.items()}
-        return {"learner": type(self).__name__, **settings}
-
-    @property
-    def schema(self) -> Schema | None:
-        """The columns of the people: those of the first frame, or of the class; None as long as
-        they come in arrays, which have no names.
-        """
-        return self.online.rounds.schema
-
-    @property
-    def seed(self) -> int:
-        """The seed of all random draws: the one that was given, or drawn."""
-        return self.online.seed
-
-    @property
-    def oracle_calls(self) -> int:
-        """Calls of the oracle so far."""
-        return sum(epoch.oracle_calls for epoch in self.online.rounds.epochs)
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """What a human wants to know."""
-        return self.online.notes
-
-    @property
-    def report(self) -> LearnerReport:
-        """Where the learner stands."""
-        return self.online.report()
-
-    @property
-    def gathered(self) -> tuple[tuple[int, RoundLog], ...]:
-        """(epoch, log) of all rounds whose outcome is known."""
-        with self.online.lock:
-            return tuple(self.online.rounds.logs())
-
-    def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
-        """The probability of being accepted under the current policy; changes nothing.
-
-        Parameters
-        ----------
-        features, group : array
-            The people.
-
-        Returns
-        -------
-        array of float
-            One probability per row.
-        """
-        return self.online.acceptance(features, group)
-
     def __repr__(self) -> str:
         return f"<{self._headline()}>"
 
     def _headline(self) -> str:
-        epochs = self.online.rounds.epochs
+        epochs = self.rounds.epochs
         limit = getattr(self, "limit", None)
         rates = [rate.symbol for rate in getattr(self, "rates", ())]
         limited = "" if limit is None else f"{' and '.join(rates)} gap at most {limit:g}, "
@@ -1122,7 +1043,7 @@ class EpochLearner(Shown):
         )
 
     def _columns(self) -> dict[str, Sequence[Any]]:
-        rounds = self.online.rounds
+        rounds = self.rounds
         ends = [min(epoch.end, rounds.decided) for epoch in rounds.epochs]
         return {
             "epoch": [epoch.number for epoch in rounds.epochs],

@@ -159,6 +159,9 @@ class CertifiedLearner(EpochLearner):
     (0.1, 'waiting for people')
     """
 
+    algorithm: Certified
+    state: CertifiedState
+
     def __init__(
         self,
         hypotheses: ClassLike,
@@ -208,20 +211,6 @@ class CertifiedLearner(EpochLearner):
         super().__init__(algorithm, seed=seed, settings=settings)
 
     # its parts
-
-    @property
-    def algorithm(self) -> Certified:
-        """Settings and step."""
-        algorithm = self.online.algorithm
-        assert isinstance(algorithm, Certified)
-        return algorithm
-
-    @property
-    def state(self) -> CertifiedState:
-        """What the algorithm knows beside the table of rounds."""
-        state = self.online.state
-        assert isinstance(state, CertifiedState)
-        return state
 
     @property
     def hypotheses(self) -> HypothesisClass:
@@ -303,12 +292,12 @@ class CertifiedLearner(EpochLearner):
 
         That of a frozen policy never changes; only a suspension ends it.
         """
-        with self.online.lock:
+        with self.lock:
             return self._with_coins(certificates.certificate_of(self.state, self.epoch))
 
     def _with_coins(self, issued: Certificate) -> Certificate:
         """With what is to be said of the coins."""
-        if not self.online.coins_from_seed:
+        if not self.coins_from_seed:
             return issued
         return replace(issued, assumptions=(*issued.assumptions, COINS_FROM_SEED))
 
@@ -330,7 +319,7 @@ class CertifiedLearner(EpochLearner):
         CannotCertify
             If its gap may be above the limit; the error says what is missing.
         """
-        with self.online.lock:
+        with self.lock:
             issued = certificates.certify(self.state, policy, self.epoch.end)
             return self._with_coins(issued)
 
@@ -350,8 +339,8 @@ class CertifiedLearner(EpochLearner):
         certified to lie.
         """
         nothing = (np.zeros(1), np.zeros(1))
-        with self.online.lock:
-            epochs = self.online.rounds.epochs
+        with self.lock:
+            epochs = self.rounds.epochs
             return tuple((epoch, *self.state.gaps.get(epoch.number, nothing)) for epoch in epochs)
 
     @property
@@ -369,14 +358,14 @@ class CertifiedLearner(EpochLearner):
         has an interval, once the policy is frozen, and where no rule is cheaper than a constant.
         A forecast is no part of a certificate.
         """
-        with self.online.lock:
-            return self.algorithm.forecast(self.state, self.online.rounds)
+        with self.lock:
+            return self.algorithm.forecast(self.state, self.rounds)
 
     @property
     def report(self) -> LearnerReport:
         """Where the learner stands, and what it expects of the rounds ahead."""
-        with self.online.lock:
-            return self.online.report(sentences(self.forecast))
+        with self.lock:
+            return self._report(sentences(self.forecast))
 
     # before the first round
 
@@ -400,14 +389,13 @@ class CertifiedLearner(EpochLearner):
         InvalidInput
             If audited rounds have different acceptance probabilities.
         """
-        with self.online.lock:
+        with self.lock:
             self._warm_start(history, audited)
 
     def _warm_start(self, history: RoundLog, audited: bool) -> None:
-        online = self.online
-        if online.rounds.decided > 0:
+        if self.rounds.decided > 0:
             raise ProtocolError(
-                f"{online.rounds.decided} rounds have been decided; a warm start comes before the "
+                f"{self.rounds.decided} rounds have been decided; a warm start comes before the "
                 "first."
             )
         if self.group_use == "decide":
@@ -419,10 +407,10 @@ class CertifiedLearner(EpochLearner):
                 "gathered by an audit rule.",
                 hint="pass audited=False: it then serves the loss only.",
             )
-        online.columns = history.features.shape[1]
-        online.rounds.before.append((history, audited))
+        self.columns = history.features.shape[1]
+        self.rounds.before.append((history, audited))
         if audited:
-            online.state = self.algorithm.warm_start(self.state, history)
+            self.state = self.algorithm.warm_start(self.state, history)
 
     def _columns(self) -> dict[str, Sequence[Any]]:
         trail = self.trail
@@ -448,21 +436,15 @@ class CertifiedLearner(EpochLearner):
 class ExploringLearner(EpochLearner):
     """A learner that explores as the paper does: what there is to look at."""
 
+    algorithm: TwoPhase | baselines.AfterExploration
+    state: TwoPhaseState
+
     @property
     def paper(self) -> TwoPhase:
         """The settings of the paper's algorithm, and its steps."""
-        algorithm = self.online.algorithm
-        if isinstance(algorithm, baselines.AfterExploration):
-            return algorithm.paper
-        assert isinstance(algorithm, TwoPhase)
-        return algorithm
-
-    @property
-    def state(self) -> TwoPhaseState:
-        """What the algorithm knows beside the table of rounds."""
-        state = self.online.state
-        assert isinstance(state, TwoPhaseState)
-        return state
+        if isinstance(self.algorithm, TwoPhase):
+            return self.algorithm
+        return self.algorithm.paper
 
     @property
     def hypotheses(self) -> HypothesisClass:
@@ -509,10 +491,10 @@ class ExploringLearner(EpochLearner):
     @property
     def sample(self) -> LabelledSample | None:
         """The people of the exploration; None before it is over."""
-        with self.online.lock:
+        with self.lock:
             if self.slack is None:
                 return None
-            return self.paper.sample(self.state, self.online.rounds)
+            return self.paper.sample(self.state, self.rounds)
 
     @property
     def groups(self) -> tuple[Group, ...] | None:
@@ -522,8 +504,8 @@ class ExploringLearner(EpochLearner):
     @property
     def outside(self) -> dict[Group, int]:
         """People of other groups who have been decided, by group: they are not covered."""
-        with self.online.lock:
-            return outside_groups(self.state.exploration, self.online.rounds)
+        with self.lock:
+            return outside_groups(self.state.exploration, self.rounds)
 
     @property
     def guarantee(self) -> float | None:
@@ -553,8 +535,8 @@ class ExploringLearner(EpochLearner):
         InvalidInput
             If the exploration is not finished.
         """
-        with self.online.lock:
-            return self.paper.fair_oracle(self.state, self.online.rounds, loss)
+        with self.lock:
+            return self.paper.fair_oracle(self.state, self.rounds, loss)
 
     def close_exploration(self) -> None:
         """End the wait for labels that will not come.
@@ -575,10 +557,9 @@ class ExploringLearner(EpochLearner):
         been, so the guarantee does not depend on when or why this is called. The learner never
         does it by itself.
         """
-        online = self.online
-        with online.lock:
-            online.state = self.paper.close_exploration(self.state, online.rounds)
-            online.rounds.end_epoch_here()
+        with self.lock:
+            self.state = self.paper.close_exploration(self.state, self.rounds)
+            self.rounds.end_epoch_here()
 
 
 class TwoPhaseLearner(ExploringLearner):
@@ -957,6 +938,9 @@ class PairedRounds(EpochLearner):
     500
     """
 
+    algorithm: baselines.Paired
+    state: TwoPhaseState
+
     def __init__(
         self,
         hypotheses: ClassLike,
@@ -990,9 +974,7 @@ class PairedRounds(EpochLearner):
     @property
     def paper(self) -> TwoPhase:
         """The settings that it shares with the paper's algorithm."""
-        algorithm = self.online.algorithm
-        assert isinstance(algorithm, baselines.Paired)
-        return algorithm.paper
+        return self.algorithm.paper
 
     @property
     def hypotheses(self) -> HypothesisClass:
@@ -1017,9 +999,7 @@ class PairedRounds(EpochLearner):
     @property
     def slack(self) -> Slack | None:
         """What the sample of the last exploitation block allowed; None before the first one."""
-        state = self.online.state
-        assert isinstance(state, TwoPhaseState)
-        return state.exploration.slack
+        return self.state.exploration.slack
 
 
 class AcceptAll(EpochLearner):
@@ -1083,7 +1063,7 @@ class _Greedy(EpochLearner):
     @property
     def hypotheses(self) -> HypothesisClass | None:
         """The rules that may be mixed."""
-        return self.online.algorithm.hypotheses
+        return self.algorithm.hypotheses
 
     @property
     def limit(self) -> float:
@@ -1332,15 +1312,15 @@ def load(
         wrong = f"a part of it is malformed ({error})"
     if wrong is not None:
         raise StorageError(f"{path} is no sound learner: {wrong}.", hint=_CHANGED)
-    learner.online.restore(stored)
-    if stored.unread and not learner.online.leave_unread_rules():
+    learner.restore(stored)
+    if stored.unread and not learner.leave_unread_rules():
         raise StorageError(
             f"{path} holds a rule that cannot be read: {stored.unread[0]}",
             hint="install the versions of the libraries with which it was written.",
         )
     learner.files = {os.path.realpath(path): stored.mark}
     if not same_coins:
-        learner.online.toss_fresh_coins()
+        learner.toss_fresh_coins()
     return learner
 
 
@@ -1372,7 +1352,7 @@ def _unsound(fresh: EpochLearner, stored: storage.Stored) -> str | None:
     given = stored.settings.get("seed")
     if given is not None and given != shell["seed"]:
         return f"the setting seed is {given!r}, but its coins were drawn with another one"
-    wrong = _unsound_kinds(fresh.online.state, state)
+    wrong = _unsound_kinds(fresh.state, state)
     if wrong is None and isinstance(fresh, CertifiedLearner) and isinstance(state, CertifiedState):
         wrong = _unsound_state(fresh.algorithm.guarantee(shell["seed"]), state)
     return wrong

@@ -78,7 +78,7 @@ def false_positive_gap(learner, accepts):
 
 def estimated_losses(learner, accepts):
     """What each rule would have cost beyond rejecting everybody, round by round; prices 1 and 1."""
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     two_sided = learner.paper.sides == 2
     phases = {epoch.number: epoch.phase for epoch in rounds.epochs}
     costs = np.zeros(len(accepts))

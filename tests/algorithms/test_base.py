@@ -53,16 +53,16 @@ def check_that_a_step_is_pure(learner):
     """Called twice with the same arguments it gives the same answer, and changes neither state nor
     rounds; in the midst of an epoch and at its end. How many steps opened an epoch.
     """
-    algorithm = learner.online.algorithm
+    algorithm = learner.algorithm
     hypotheses = algorithm.hypotheses
     opened = 0
     for now, people in blocks():
         play_block(learner, now, people)
         for at_the_end in (False, True):
-            rounds = copy.deepcopy(learner.online.rounds)
+            rounds = copy.deepcopy(learner.rounds)
             if at_the_end:
                 rounds.end_epoch_here()
-            state = learner.online.state
+            state = learner.state
             before = [written(value, hypotheses) for value in (state, rounds)]
             answers = [algorithm.step(state, rounds, now) for _ in range(2)]
             assert [written(value, hypotheses) for value in (state, rounds)] == before
@@ -112,7 +112,7 @@ def test_a_step_that_is_not_pure_is_found(defect, monkeypatch):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_beginning_is_pure(name):
-    algorithm = LEARNERS[name].online.algorithm
+    algorithm = LEARNERS[name].algorithm
     one, two = (
         [written(value, algorithm.hypotheses) for value in algorithm.init(5)] for _ in range(2)
     )
@@ -125,9 +125,9 @@ def test_forgetting_and_notes_change_nothing(name):
     for now, people in blocks(900):
         play_block(learner, now, people)
     algorithm, state, rounds = (
-        learner.online.algorithm,
-        learner.online.state,
-        learner.online.rounds,
+        learner.algorithm,
+        learner.state,
+        learner.rounds,
     )
     lost = rounds.erase(np.arange(20))
     before = [written(value, algorithm.hypotheses) for value in (state, rounds)]
@@ -153,7 +153,7 @@ def test_a_service_that_appends_its_rows_comes_to_the_policies_of_the_learner(na
     through JSON in between, as it does in a service.
     """
     learner = SERVED[name]()
-    algorithm = learner.online.algorithm
+    algorithm = learner.algorithm
     state, first = algorithm.init(learner.seed)
     rounds = Rounds()
     rounds.open(first)
@@ -169,7 +169,7 @@ def test_a_service_that_appends_its_rows_comes_to_the_policies_of_the_learner(na
             learner.overrule(decisions.first_round + accepted[:1], False)
             learner.erase(decisions.first_round + accepted[1:2])
         new = slice(len(rounds), learner.round)
-        own = learner.online.rounds
+        own = learner.rounds
         rounds.append_rows(
             own.features_of(new),
             own.groups_of(new),
@@ -187,6 +187,6 @@ def test_a_service_that_appends_its_rows_comes_to_the_policies_of_the_learner(na
     one, two = (
         # how long a drift test waits for a label is counted from the end of the call
         replace(each, drift=None) if isinstance(each, CertifiedState) else each
-        for each in (state, learner.online.state)
+        for each in (state, learner.state)
     )
     assert written(one, learner.hypotheses) == written(two, learner.hypotheses)

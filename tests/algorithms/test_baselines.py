@@ -47,8 +47,8 @@ def test_explore_then_commit_deploys_the_empirically_best_fair_policy():
     constraints = GapConstraints.on(FPR, sample)
     table = np.vstack([WORLD.accepts, np.ones(6, bool), np.zeros(6, bool)])
     explored = {e.number for e in learner.report.epochs if e.phase == "explore"}
-    log = learner.online.rounds.log(epochs=explored, with_group=False)
-    loss = one_sided(log, learner.online.algorithm.loss)
+    log = learner.rounds.log(epochs=explored, with_group=False)
+    loss = one_sided(log, learner.algorithm.loss)
     for row in table:
         costs.append(loss.acceptance_cost @ row[loss.features[:, 0].astype(int)])
         gaps.append(constraints.gaps(row[sample.features[:, 0].astype(int)].astype(float))[0])
@@ -83,8 +83,8 @@ def policy_of(row):
 def test_the_oracle_without_a_constraint_is_an_argmin(group_use):
     learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=100, group_use=group_use, seed=0)
     play(learner, 400, 0)
-    log = learner.online.rounds.log(with_group=group_use == "decide")
-    loss = one_sided(log, learner.online.algorithm.loss)
+    log = learner.rounds.log(with_group=group_use == "decide")
+    loss = one_sided(log, learner.algorithm.loss)
     every = AnyPolicy(learner.hypotheses.bind(loss.features, loss.group), loss, group_use)
     draw = np.random.default_rng(0)
     contexts = loss.features[:, 0].astype(int)
@@ -109,7 +109,7 @@ def test_fair_on_gathered_keeps_the_limit_on_what_was_gathered_only():
     learner = FairOnGathered(WORLD.hypotheses, FPR, 0.1, first_rounds=100, seed=0)
     play(learner, 3000, 0, block=100)
     learner.open_epoch()
-    gathered = sample_of(learner.online.rounds.log(stop=learner.epoch.first_round))
+    gathered = sample_of(learner.rounds.log(stop=learner.epoch.first_round))
     gap = GapConstraints.on(FPR, gathered).gaps(learner.policy.acceptance(gathered.features))
     assert np.abs(gap).max() <= 0.1 + 1e-9
     assert {"explore", "greedy"} == {epoch.phase for epoch in learner.report.epochs}
@@ -168,7 +168,7 @@ def test_exploration_and_exploitation_have_as_many_rounds_block_by_block():
 def test_what_survives_is_judged_by_the_exploration_rounds_alone():
     learner = paired()
     play(learner, 1500, 0, block=1)
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     turns = {epoch.number for epoch in rounds.epochs if epoch.phase == "explore"}
     last = max(i for i, epoch in enumerate(rounds.epochs) if epoch.phase == "exp4")
     epoch = rounds.epochs[last]

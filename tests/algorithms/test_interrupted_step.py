@@ -99,7 +99,7 @@ def played(learner, calls=22, seed=11):
     waiting = []
     for call in range(calls):
         rows, group, label = people(generator, BLOCK)
-        decisions = learner.decide(rows, group, at=(learner.online.now or 0.0) + 1.0)
+        decisions = learner.decide(rows, group, at=(learner.now or 0.0) + 1.0)
         waiting.append((decisions, label))
         if len(waiting) > lag and call < calls - 1:
             past, its_label = waiting.pop(0)
@@ -109,13 +109,12 @@ def played(learner, calls=22, seed=11):
 
 
 def step(learner):
-    online = learner.online
-    return online.algorithm.step(online.state, online.rounds, online.now)
+    return learner.algorithm.step(learner.state, learner.rounds, learner.now)
 
 
 def stepped(learner):
     """What a step leads to, as text."""
-    return [written(value, learner.online.algorithm.hypotheses) for value in step(learner)]
+    return [written(value, learner.algorithm.hypotheses) for value in step(learner)]
 
 
 def interrupted(learner, line, kind=Interrupted):
@@ -133,7 +132,7 @@ def at_a_look(learner):
 def at_the_end(learner):
     """An epoch is over."""
     learner = copy.deepcopy(learner)
-    learner.online.rounds.end_epoch_here()
+    learner.rounds.end_epoch_here()
     return learner
 
 
@@ -161,11 +160,11 @@ def test_an_interrupted_step_repeats_exactly(name):
         whole.observe(decisions.round[known], label[known])
         expected = stepped(whole)
         assert step(whole)[0].first_run
-        before = written(learner.online.state, learner.hypotheses)
+        before = written(learner.state, learner.hypotheses)
         for number, line in enumerate(points(lambda there=there: there(learner))):
             one = there(learner)
             interrupted(one, line, (Interrupted, KeyboardInterrupt, MemoryError)[number % 3])
-            assert written(one.online.state, one.hypotheses) == before, line
+            assert written(one.state, one.hypotheses) == before, line
             one.observe(decisions.round[known], label[known])
             assert stepped(one) == expected, line
 
@@ -177,7 +176,7 @@ def test_what_the_table_remembers_can_be_forgotten(name):
     learner.observe(decisions.round[known], label[known])
     for there in (at_a_look, at_the_end):
         one, two = there(learner), there(learner)
-        two.online.rounds._forget_derived()
+        two.rounds._forget_derived()
         assert stepped(one) == stepped(two)
         assert one.report.forecast == two.report.forecast
 
@@ -200,7 +199,7 @@ def test_a_learner_that_is_interrupted_and_stored_decides_as_one_that_is_not(nam
     for each in (one, two):
         each.observe(decisions.round[known], label[known])
         each, _ = played(each, 8, seed=12)
-        table = each.online.rounds
+        table = each.rounds
         decided.append([table["accept"].tolist(), table["acceptance"].tolist()])
         decided[-1].append(json.dumps(each.certificate.to_json()))
     assert decided[0] == decided[1]
@@ -230,5 +229,5 @@ def test_so_do_the_steps_of_all_others(name):
         interrupted(one, line)
         assert stepped(one) == expected, line
     two = at_the_end(learner)
-    two.online.rounds._forget_derived()
+    two.rounds._forget_derived()
     assert stepped(two) == expected

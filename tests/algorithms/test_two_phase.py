@@ -118,7 +118,7 @@ def test_two_sided_never_uses_exploration_rows():
     learner = two_phase(estimator="two-sided")
     play(learner, 2000, 3)
     log = log_of_all(learner)
-    assert log.rounds == 2000 - explored_rounds(learner.online.rounds)
+    assert log.rounds == 2000 - explored_rounds(learner.rounds)
     assert ((log.acceptance > 0) & (log.acceptance < 1)).all()
     one_sided = two_phase()
     play(one_sided, 2000, 3)
@@ -127,7 +127,7 @@ def test_two_sided_never_uses_exploration_rows():
 
 def log_of_all(learner):
     """What the loss would learn from if an epoch were opened now."""
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     rounds.returned = rounds.decided
     return learner.paper.bandit_log(learn(learner.state, rounds), rounds)
 

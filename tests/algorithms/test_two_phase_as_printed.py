@@ -161,7 +161,7 @@ def test_the_continued_loss_is_the_loss_of_all_rounds(estimator, told):
     if told < 1:
         learner.close_exploration()
         play(learner, 300, 4, block=3, told=told)
-    paper, state, rounds = learner.paper, learner.state, learner.online.rounds
+    paper, state, rounds = learner.paper, learner.state, learner.rounds
     continued = paper.continued_loss(state, rounds)
     rounds._so_far.clear()
     anew = paper.continued_loss(state, rounds)
@@ -180,7 +180,7 @@ def test_people_who_are_erased_leave_the_continued_loss():
     play(learner, 210, 3, block=1)
     learner.erase(np.arange(160, 200))
     play(learner, 1, 3, block=1)
-    paper, state, rounds = learner.paper, learner.state, learner.online.rounds
+    paper, state, rounds = learner.paper, learner.state, learner.rounds
     loss = paper.continued_loss(state, rounds)
     assert loss.rounds == rounds.resolved_before(state.learned_to) == 170
 
@@ -196,9 +196,9 @@ def test_a_call_with_many_people_is_cut_into_few_parts():
 def test_simulations_play_it_person_by_person_and_others_in_counts():
     every = simulate(two_phase(**EVERY_ROUND), WORLD, 200, 1)
     assert len(every.rounds) == 51
-    assert len(every.learner.online.rounds) == 50
+    assert len(every.learner.rounds) == 50
     doubling = simulate(two_phase(limit=None, exploration_rounds=150), WORLD, 200, 1)
-    assert len(doubling.learner.online.rounds) == 0
+    assert len(doubling.learner.rounds) == 0
 
 
 # the saddle-point oracle
@@ -237,7 +237,7 @@ def test_group_classifiers_are_in_the_class():
     play(learner, T, 0, block=1)
     rules = {type(rule) for epoch in learner.report.epochs for rule in epoch.policy.hypotheses}
     assert rules <= {type(ACCEPT_ALL), TableRow, GroupClassifier}
-    fair = learner.fair_oracle(learner.paper.feedback(learner.state, learner.online.rounds))
+    fair = learner.fair_oracle(learner.paper.feedback(learner.state, learner.rounds))
     pricer, _ = fair.pricer(np.ones(fair.objective))
     members = [column.hypothesis() for column in pricer.permanent]
     assert [rule for rule in members if isinstance(rule, GroupClassifier)] == [
@@ -265,6 +265,6 @@ def test_an_empirical_limit_of_zero_leaves_no_room_to_tighten():
     learner = two_phase(method="saddle-point", exploration_rounds=300, limit=0.03, bound=Tiny())
     play(learner, 500, 1, block=100)
     assert learner.slack.limit == 0.0
-    assert learner.fair_oracle(
-        learner.paper.feedback(learner.state, learner.online.rounds)
-    ).method == ("column-generation")
+    assert learner.fair_oracle(learner.paper.feedback(learner.state, learner.rounds)).method == (
+        "column-generation"
+    )

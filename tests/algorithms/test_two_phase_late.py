@@ -150,10 +150,10 @@ def in_counts(start, rounds):
 
 def test_an_epoch_that_is_prolonged_does_not_change_the_sample():
     learner = make(exploration_rounds=300)
-    learner.online.rounds.epochs[-1] = replace(learner.epoch, rounds=1000)
+    learner.rounds.epochs[-1] = replace(learner.epoch, rounds=1000)
     assert as_rows(played(learner, np.zeros(len(PEOPLE)), block=10).sample) == first(300)
     counts = make(exploration_rounds=300)
-    counts.online.rounds.epochs[-1] = replace(counts.epoch, rounds=320)
+    counts.rounds.epochs[-1] = replace(counts.epoch, rounds=320)
     counts.absorb(in_counts(0, 320))
     with pytest.raises(ProtocolError):  # nobody can say who the first 300 of them were
         counts.open_epoch()
@@ -379,7 +379,7 @@ def test_a_sample_that_lost_too_many_freezes_the_policy(tmp_path):
 
 def learned(learner, epochs=None):
     """How many rounds the loss would learn from if an epoch were opened now."""
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     return rounds.log(stop=settled_rounds(rounds), epochs=epochs).rounds
 
 
@@ -398,7 +398,7 @@ def test_labels_that_never_come_delay_the_loss_and_do_not_stop_it():
     played(learner, np.zeros(len(PEOPLE)))
     play(learner, 3000, 0, told=0.5)
     later = {epoch.number for epoch in learner.report.epochs if epoch.phase == "bandit"}
-    assert settled_rounds(learner.online.rounds) == learner.round // 2
+    assert settled_rounds(learner.rounds) == learner.round // 2
     assert 0.4 * 1000 < learned(learner, later) < 0.9 * 1000
 
 

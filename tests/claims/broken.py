@@ -70,7 +70,7 @@ class Defective(TwoPhaseLearner):
         given = {
             part.name: getattr(self.paper, part.name) for part in fields(TwoPhase) if part.init
         }
-        self.online.algorithm = self.kind(**given)
+        self.algorithm = self.kind(**given)
 
 
 class UnweightedPaper(TwoPhase):
@@ -126,7 +126,7 @@ class FixedGrid(Exp4):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.online.algorithm = AfterExploration(self.paper, exp4_on_a_grid)
+        self.algorithm = AfterExploration(self.paper, exp4_on_a_grid)
 
 
 # a regression that cannot hold the truth
@@ -143,7 +143,7 @@ class Misspecified(InverseGap):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.online.algorithm = AfterExploration(self.paper, inverse_gap_by_a_line)
+        self.algorithm = AfterExploration(self.paper, inverse_gap_by_a_line)
 
 
 # samples that are not the first people

@@ -98,7 +98,7 @@ class People:
             "group_late": nobody,
         }
         features = world.features[self.context]
-        learner.online.rounds.append_rows(features, self.group, columns, None)
+        learner.rounds.append_rows(features, self.group, columns, None)
 
     def part(self, rows: np.ndarray) -> "People":
         """Some of them."""
@@ -111,19 +111,19 @@ def close_epoch(learner: CertifiedLearner, published: Mixture | None = None) -> 
 
     published: another policy that is deployed instead, with a record of its own.
     """
-    online = learner.online
-    online.rounds.overdue = True
-    online.state, epoch = online.algorithm.step(online.state, online.rounds, None)
+    learner.rounds.overdue = True
+    learner.state, epoch = learner.algorithm.step(learner.state, learner.rounds, None)
     if epoch is None or epoch.number == learner.epoch.number:  # the same policy goes on
         epoch = replace(
             epoch or learner.epoch, number=learner.epoch.number + 1, first_round=learner.round
         )
-    online.rounds.open(epoch)
+    learner.rounds.open(epoch)
     if published is not None:
         epoch = replace(epoch, policy=published, audit=published.weight_of(ACCEPT_ALL))
-        people = online.algorithm._closed_people(online.state, online.rounds)
-        online.state, epoch = online.algorithm._opened(online.state, epoch, online.rounds, people)
-        online.rounds.epochs[-1] = epoch
+        algorithm = learner.algorithm
+        people = algorithm._closed_people(learner.state, learner.rounds)
+        learner.state, epoch = algorithm._opened(learner.state, epoch, learner.rounds, people)
+        learner.rounds.epochs[-1] = epoch
 
 
 Fate = Callable[[People, np.ndarray], np.ndarray]

@@ -55,7 +55,7 @@ def bad_audits(seed, budget, block, *, lag=200.0, lost=0.05, people=PEOPLE, matu
             (told.erase if seed % 8 else lambda r: told.overrule(r, False))(one)
             gone.add(one)
         start = rows.stop
-        table = told.online.rounds
+        table = told.rounds
         refused = table["overruled"] & table["accept"]
         worst = max(worst, int((table["audit"] & ~refused & (sample.label[:start] == -1)).sum()))
     return worst

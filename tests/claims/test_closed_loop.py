@@ -150,9 +150,9 @@ def certified(seed, name, cap, rounds, **changes):
         decisions = learner.decide(people[rows], loop.second[rows])
         # an epoch may end among these people: the worst of its policies counts
         found = []
-        for number in np.unique(learner.online.rounds["epoch"][-PEOPLE:]).tolist():
+        for number in np.unique(learner.rounds["epoch"][-PEOPLE:]).tolist():
             if number not in known:
-                policy = learner.online.rounds.epochs[number - 1].policy
+                policy = learner.rounds.epochs[number - 1].policy
                 known[number] = policy.acceptance(people, None)
             found.append(loop.truth(known[number]))
         truths.append(max(found, key=lambda one: (one[0] > LIMIT, one[1] > cap)))

@@ -94,7 +94,7 @@ def suspended_by_closings(seed, wrong=False):
     here = world()
     generator = np.random.default_rng([seed, 7])
     learner = CertifiedLearner(here.hypotheses, FPR, 0.1, DELTA, audit_rate=0.6, seed=seed)
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     pending = np.zeros((0, 3), int)  # (due, round, label)
     with settled_at_the_look() if wrong else nullcontext():
         for people in [1500] * 4 + [30] * 40:

@@ -55,7 +55,7 @@ def life(rate, seed, *, thawed=False):
             for part in fields(Certified)
             if part.init
         }
-        learner.online.algorithm = Thawed(**settings)
+        learner.algorithm = Thawed(**settings)
     worst, changed, after, first, learned = 0.0, 0, 0, None, 0.0
     while after < CLOSINGS:
         epoch = learner.epoch

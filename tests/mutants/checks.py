@@ -124,7 +124,7 @@ def report_label(learner, decision, label):
 
 def closed_now(learner):
     """The epoch ends here: its cohorts close, and the next one is opened."""
-    learner.online.rounds.end_epoch_here()
+    learner.rounds.end_epoch_here()
     learner.open_epoch()
 
 
@@ -145,7 +145,7 @@ def shown_to_the_bound(learner):
 def looked_at(learner, context, accepted, label, report=report_label):
     """What the bound is shown of one person, about whom `report` speaks: (bound, cohort, plan)."""
     clone = copy.deepcopy(learner)
-    clone.online.coins = Coin(0.0 if accepted else 1.0 - 1e-16)
+    clone.coins = Coin(0.0 if accepted else 1.0 - 1e-16)
     here = world()
     decision = clone.decide(here.features[[context]], here.group[[context]])[0]
     assert decision.accept == accepted
@@ -205,8 +205,8 @@ def check_audit_coin():
     grid = (np.arange(rows) + 0.5) / rows
     for context in range(6):
         together = copy.deepcopy(learner)
-        together.online.coins = Coin(0.0)
-        together.online.audit_coins = Coin(grid)
+        together.coins = Coin(0.0)
+        together.audit_coins = Coin(grid)
         audited = together.decide(
             np.repeat(here.features[[context]], rows, axis=0),
             np.repeat(here.group[[context]], rows),
@@ -215,10 +215,10 @@ def check_audit_coin():
         # the same one by one: the audit coin decides by share / p
         for coin, expected in ((0.99, True), (1.01, False)):
             alone = copy.deepcopy(learner)
-            alone.online.coins = Coin(0.0)
-            alone.online.audit_coins = Coin(coin * share / acceptance[context])
+            alone.coins = Coin(0.0)
+            alone.audit_coins = Coin(coin * share / acceptance[context])
             decision = alone.decide(here.features[[context]], here.group[[context]])
-            assert decision.audit[0] == expected == alone.online.rounds["audit"][-1]
+            assert decision.audit[0] == expected == alone.rounds["audit"][-1]
     counts = here.draw_counts(learner.rounds_left, acceptance, stream(2, "counts"))
     check_audit_counts(learner, acceptance, counts)
 
@@ -234,7 +234,7 @@ def check_audit_counts(learner, acceptance, counts):
             return number
 
     clone = copy.deepcopy(learner)
-    clone.online.audit_coins = Spy()
+    clone.audit_coins = Spy()
     clone.absorb(
         RoundLog(
             here.features,
@@ -266,10 +266,10 @@ def check_nominees_ignore_epochs_opened_before():
     """
     learner = learner_at_work(3000, 0.03, nominates=True)
     play(learner, world().draw(learner.rounds_left, stream(2, "people")))
-    bound = learner.hypotheses.bind(learner.online.rounds.features_of(slice(100)), None)
+    bound = learner.hypotheses.bind(learner.rounds.features_of(slice(100)), None)
     members = (bound.hypothesis(0),)
     before = learner.state.process.state.wealth
-    learner.online.state = nominate(learner.state, members[:1], learner.round, labels=1e9)
+    learner.state = nominate(learner.state, members[:1], learner.round, labels=1e9)
     learner.open_epoch()
     wealth = learner.state.process.state.wealth
     assert len(wealth) == len(before) + 1

@@ -77,11 +77,10 @@ def some_cannot_be_accepted(rate):
 
 def publish(learner, policy):
     """Another policy takes the place of the one that has just been opened, with its own record."""
-    online = learner.online
-    epoch = replace(online.rounds.epoch, policy=policy, audit=0.0)
-    online.rounds.epochs[-1] = epoch
-    people = learner.algorithm._closed_people(online.state, online.rounds)
-    online.state, _ = learner.algorithm._opened(online.state, epoch, online.rounds, people)
+    epoch = replace(learner.rounds.epoch, policy=policy, audit=0.0)
+    learner.rounds.epochs[-1] = epoch
+    people = learner.algorithm._closed_people(learner.state, learner.rounds)
+    learner.state, _ = learner.algorithm._opened(learner.state, epoch, learner.rounds, people)
 
 
 def check_selection_counts_all_applicants():
@@ -173,7 +172,7 @@ def check_closed_sums_stay():
         assert one.bookings == before.bookings
         assert one.drift == before.drift
         now, then = (
-            each.algorithm._closed_people(each.state, each.online.rounds).sample.log
+            each.algorithm._closed_people(each.state, each.rounds).sample.log
             for each in (one, before)
         )
         assert now.negative.sum() == then.negative.sum() - 60
@@ -186,7 +185,7 @@ def people_of_two_epochs():
     """
     learner = learner_at_work(1500)
     people = stream(2, "people")
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     bad = rounds["round"][(rounds["label"] == -1) & (rounds["round"] < 1000)]
     play(learner, world().draw(10, people))
     play(learner, world().draw(learner.rounds_left + 200, people))
@@ -232,13 +231,13 @@ def check_labels_after_the_closing_stay_outside():
     late = accepted[1::2]
 
     def learned():
-        learner.online.rounds._memory.clear()  # what is remembered would hide a change
+        learner.rounds._memory.clear()  # what is remembered would hide a change
         spans = learner.state.spans
-        rounds = learner.online.rounds
+        rounds = learner.rounds
         closed = closed_rounds(rounds, spans, RuleSlots(()), before=True)
         sample = closed_sample(rounds, closed, RuleSlots(()), with_group=False, before=True)
         log = sample.log
-        audits = audited_people(learner.online.rounds, sample, ("a", "b"), before=True)
+        audits = audited_people(learner.rounds, sample, ("a", "b"), before=True)
         return log.positive.sum(), log.negative.sum(), sum(one.weight.sum() for one in audits)
 
     before = learned()
@@ -260,7 +259,7 @@ def check_rows_are_in_the_order_of_arrival():
     accept = np.concatenate([decisions.accept for decisions in decided])
     propensity = np.concatenate([decisions.propensity for decisions in decided])
     assert 0 < accept.sum() < 30
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     copied = Rounds()
     names = ("epoch", "at", "accept", "acceptance", "audit", "label", "settled", "overruled")
     columns = {name: rounds[name] for name in (*names, "erased", "group_late")}
@@ -314,7 +313,7 @@ def check_the_state_keeps_nobody():
     learner.open_epoch()
     assert learner.epoch.phase == "certified"
     assert not everyone & numbers_in(learner.state)
-    assert everyone <= numbers_in(learner.online.rounds)
+    assert everyone <= numbers_in(learner.rounds)
 
 
 def label_counts(state):
@@ -330,7 +329,7 @@ def check_categories_are_settled_in_the_window():
     learner = learner_at_work(1500, rate=FPR, maturity=10.0)
     # the windows of all earlier people have passed, and the streams have seen them
     now = learner.round + 10.0
-    looked = learner.algorithm._watch_drift(learner.state, learner.online.rounds, now)
+    looked = learner.algorithm._watch_drift(learner.state, learner.rounds, now)
     before = label_counts(looked)
     people = world().draw(learner.rounds_left, stream(2, "people"))
     decisions = learner.decide(people.features, people.group, at=now)
@@ -362,19 +361,19 @@ def waiting_for_one_label(later):
     `later` people have been decided since, all of whom have theirs; the state after a look.
     """
     learner = learner_at_work()
-    coins = learner.online.coins, learner.online.audit_coins
-    learner.online.coins, learner.online.audit_coins = Coin(0.0), Coin(0.0)
+    coins = learner.coins, learner.audit_coins
+    learner.coins, learner.audit_coins = Coin(0.0), Coin(0.0)
     here = world()
     missing = learner.decide(here.features[:1], here.group[:1])[0]
     assert missing.audit
-    learner.online.coins, learner.online.audit_coins = coins
+    learner.coins, learner.audit_coins = coins
     for _ in range(later):
         play(learner, here.draw(1, stream(learner.round, "people")))
     assert learner.rounds_left > 0
     return (
         learner,
         missing.round,
-        learner.algorithm.step(learner.state, learner.online.rounds, None)[0],
+        learner.algorithm.step(learner.state, learner.rounds, None)[0],
     )
 
 
@@ -386,7 +385,7 @@ def check_streams_wait_in_order():
     assert state.drift.fed_to == missing
     np.testing.assert_array_equal(label_counts(state), label_counts(learner.state))
     learner.observe(missing, 1)
-    state, _ = learner.algorithm.step(learner.state, learner.online.rounds, None)
+    state, _ = learner.algorithm.step(learner.state, learner.rounds, None)
     assert state.drift.fed_to == learner.round
     more = label_counts(state) - label_counts(learner.state)
     assert more[2] == 0 < more[0]
@@ -397,15 +396,15 @@ def check_a_missing_label_silences_nothing():
     came later is looked at, and should it come after all, the category stays.
     """
     learner, missing, state = waiting_for_one_label(PATIENCE)
-    audited = learner.online.rounds["audit"][missing:].sum()
+    audited = learner.rounds["audit"][missing:].sum()
     assert audited > 1
     for _ in range(2):
         assert state.drift.fed_to == learner.round
         more = label_counts(state) - label_counts(learner.state)
         assert (more.sum(), more[2]) == (audited, 1)
-        if learner.online.rounds["label"][missing] == 0:
+        if learner.rounds["label"][missing] == 0:
             learner.observe(missing, 1)
-        state, _ = learner.algorithm.step(learner.state, learner.online.rounds, None)
+        state, _ = learner.algorithm.step(learner.state, learner.rounds, None)
 
 
 def check_exploration_takes_first_arrivals():
@@ -510,7 +509,7 @@ def check_groups_join_with_nothing():
         play(learner, world().draw(min(50, max(learner.rounds_left, 1)), people))
     learner.open_epoch()
     assert (learner.state.process.state.wealth != 0).any()
-    learner.online.state = learner.state.joined_by_group("c", learner.round)
+    learner.state = learner.state.joined_by_group("c", learner.round)
     joined = learner.state.process.state
     np.testing.assert_array_equal(joined.wealth - joined.wealth_before[:, -1], 0.0)
     learner.decide(world().features[:1], [None])  # somebody outside, so that a cohort closes

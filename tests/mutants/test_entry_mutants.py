@@ -25,7 +25,7 @@ from evenhand.algorithms.certified.tally import Tally
 from evenhand.algorithms.exploration import ExplorationRule, labelled_sample
 from evenhand.bounds import BettingState, Cohort
 from evenhand.errors import EvenhandError
-from evenhand.learner import OnlineLearner
+from evenhand.learner import EpochLearner
 from evenhand.rounds import UNKNOWN, Rounds
 
 
@@ -96,11 +96,11 @@ def erased_rows_dropped(patch):
     patch.setattr(intervals, "Cohort", present)
 
 
-def rebuilt_without_the_erased(online):
+def rebuilt_without_the_erased(learner):
     """All intervals from the beginning, without the erased, with the same delta again."""
-    algorithm = online.algorithm
-    rounds = online.rounds
-    state = online.state
+    algorithm = learner.algorithm
+    rounds = learner.rounds
+    state = learner.state
     process = replace(state.process, state=state.process.bound.start())
     spans = state.spans
     state = replace(state, process=process, spans=())
@@ -119,27 +119,27 @@ def rebuilt_without_the_erased(online):
             record = algorithm._record(state, rounds.mixture(epoch), people)
             state = replace(state, process=state.process.update(left, record))
         state = replace(state, spans=(*state.spans, span))
-    online.state = state
+    learner.state = state
 
 
 def rebuilt_after_erasure(patch):
-    real = OnlineLearner.erase
+    real = EpochLearner.erase
 
-    def erase(online, *told):
-        real(online, *told)
-        rebuilt_without_the_erased(online)
+    def erase(learner, *told, **more):
+        real(learner, *told, **more)
+        rebuilt_without_the_erased(learner)
 
-    patch.setattr(OnlineLearner, "erase", erase)
+    patch.setattr(EpochLearner, "erase", erase)
 
 
 def rebuilt_on_loading(patch):
-    real = OnlineLearner.restore
+    real = EpochLearner.restore
 
-    def restore(online, stored):
-        real(online, stored)
-        rebuilt_without_the_erased(online)
+    def restore(learner, stored):
+        real(learner, stored)
+        rebuilt_without_the_erased(learner)
 
-    patch.setattr(OnlineLearner, "restore", restore)
+    patch.setattr(EpochLearner, "restore", restore)
 
 
 def bets_fixed_at_the_closing(patch):
@@ -283,14 +283,14 @@ def exploration_takes_what_has_come(patch):
 
 def outcomes_bring_groups(patch):
     """A group that is reported with the outcome counts from then on."""
-    real = OnlineLearner.observe
+    real = EpochLearner.observe
 
-    def observe(online, round, label, group, *told):
-        real(online, round, label, group, *told)
+    def observe(learner, *told, group=None, **more):
+        real(learner, *told, group=group, **more)
         if group is not None:
-            online.report_group(round, group)
+            learner.report_group(told[0], group)
 
-    patch.setattr(OnlineLearner, "observe", observe)
+    patch.setattr(EpochLearner, "observe", observe)
 
 
 def late_groups_are_not_counted(patch):

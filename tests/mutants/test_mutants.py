@@ -25,7 +25,7 @@ from evenhand.errors import EvenhandError
 from evenhand.estimation.outcomes import ConstantOutcome, fit_outcomes
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.learner import OnlineLearner
+from evenhand.learner import EpochLearner
 from evenhand.policies import Mixture
 from evenhand.rounds import Counts, Rounds
 
@@ -182,14 +182,14 @@ def propensity_clipped(patch):
 
 def every_accept_is_an_audit(patch):
     """The audit coin depends on x: whoever is accepted counts as audited."""
-    block = OnlineLearner._decide_block
+    block = EpochLearner._decide_block
 
     def greedy(learner, *arguments):
         decisions = block(learner, *arguments)
         learner.rounds["audit"][:] = learner.rounds["accept"]
         return replace(decisions, audit=decisions.accept)
 
-    patch.setattr(OnlineLearner, "_decide_block", greedy)
+    patch.setattr(EpochLearner, "_decide_block", greedy)
 
 
 def a_single_accept_is_an_audit(patch):

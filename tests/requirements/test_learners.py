@@ -74,13 +74,13 @@ def test_requirements_hold_on_other_populations(environment):
 class Skipping(Uniform):
     def observe(self, round, label):
         super().observe(round, label)
-        self.online.rounds.decided += 1
+        self.rounds.decided += 1
 
 
 class Nosy(Uniform):
     @property
     def policy(self):
-        self.online.coins.random()
+        self.coins.random()
         return super().policy
 
 
@@ -98,7 +98,7 @@ class OneCoin:
 class Sharing(Uniform):
     def __init__(self, **settings):
         super().__init__(**settings)
-        self.online.coins = OneCoin(self.online.coins)
+        self.coins = OneCoin(self.coins)
 
 
 class Boasting(Uniform):
@@ -118,13 +118,13 @@ class Gullible(Uniform):
 
 class Careless(Uniform):
     def decide(self, *args, **named):
-        self.online.coins = np.random.default_rng()
+        self.coins = np.random.default_rng()
         return super().decide(*args, **named)
 
 
 class Global(Uniform):
     def decide(self, *args, **named):
-        self.online.coins = np.random.default_rng(np.random.randint(100))  # noqa: NPY002
+        self.coins = np.random.default_rng(np.random.randint(100))  # noqa: NPY002
         return super().decide(*args, **named)
 
 
@@ -133,7 +133,7 @@ class Peeping(Uniform):
         super().__init__(**settings)
         rules = (GroupClassifier("a"), ACCEPT_ALL, REJECT_ALL)
         policy = Mixture(rules, (0.2, 0.4, 0.4), "decide")
-        self.online.rounds.epochs[0] = replace(self.epoch, policy=policy)
+        self.rounds.epochs[0] = replace(self.epoch, policy=policy)
 
 
 class Secretive(Uniform):
@@ -146,28 +146,28 @@ class Forgetful(Uniform):
     """Its file begins with other coins."""
 
     def save(self, path):
-        coins = self.online.coins
-        self.online.coins = np.random.default_rng(0)
+        coins = self.coins
+        self.coins = np.random.default_rng(0)
         super().save(path)
-        self.online.coins = coins
+        self.coins = coins
 
 
 class Absent(Uniform):
     """Its file forgets who was there."""
 
     def save(self, path):
-        rounds = self.online.rounds
-        self.online.rounds = Rounds()
-        self.online.rounds.open(self.restarted(0).epoch)
+        rounds = self.rounds
+        self.rounds = Rounds()
+        self.rounds.open(self.restarted(0).epoch)
         super().save(path)
-        self.online.rounds = rounds
+        self.rounds = rounds
 
 
 class Hoarding(Uniform):
     """Decides as if it had forgotten, and stores what it should have."""
 
     def erase(self, round):
-        kept = self.online.rounds.features_of(np.array([int(round)]))[0].tolist()
+        kept = self.rounds.features_of(np.array([int(round)]))[0].tolist()
         self.settings["kept"] = [*self.settings.get("kept", []), kept]
         super().erase(round)
 

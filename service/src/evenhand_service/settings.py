@@ -406,7 +406,7 @@ class Product:
             groups=self.groups,
             seed=self.seed,
         )
-        learner.online.toss_fresh_coins()  # the seed is for planning: coins are the ledger's
+        learner.toss_fresh_coins()  # the seed is for planning: coins are the ledger's
         return learner
 
 

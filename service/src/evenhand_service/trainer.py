@@ -114,13 +114,13 @@ class Trainer:
         self._forget()
 
     def _forget(self) -> None:
-        self._learner: CertifiedLearner = self.product.learner()
-        online = self._learner.online
+        learner = self.product.learner()
+        self._learner: CertifiedLearner = learner
         # the ledger counts person by person, so all by which it may draw is published at once
-        online.state, epochs = self._learner.algorithm.with_variants(
-            online.state, online.rounds.epoch, online.rounds
+        learner.state, epochs = learner.algorithm.with_variants(
+            learner.state, learner.rounds.epoch, learner.rounds
         )
-        online.rounds.epochs = list(epochs)
+        learner.rounds.epochs = list(epochs)
         self._last: PolicyRecord | None = None
         self._closing = Closing()
         self._closed_rows: list[int] = []
@@ -213,25 +213,25 @@ class Trainer:
         self.ledger.require_chain(self._closing.closed)  # or a label may be nobody's
         head = self.ledger.head()
         now = max(self.ledger.clock(), head.at)
-        online = self._learner.online
-        before = online.state
+        learner = self._learner
+        before = learner.state
         try:
             self._read_open_rows(head.seq)
-            online.now = now
-            online.rounds.overdue = whole  # the operator, or the plan, ends the epoch here
-            online.state, epoch = online.algorithm.step(before, online.rounds, now)
-            if epoch is None or epoch.number == online.rounds.epoch.number:
+            learner.now = now
+            learner.rounds.overdue = whole  # the operator, or the plan, ends the epoch here
+            learner.state, epoch = learner.algorithm.step(before, learner.rounds, now)
+            if epoch is None or epoch.number == learner.rounds.epoch.number:
                 if not whole:
-                    online.state = before
-                    self._look_at = max(next_look(online.rounds.decided), int(1.1 * self._look_at))
+                    learner.state = before
+                    self._look_at = max(next_look(learner.rounds.decided), int(1.1 * self._look_at))
                     return None
                 epoch = replace(  # nothing new is known: the same policy goes on as a new epoch
-                    epoch or online.rounds.epoch,
-                    number=online.rounds.epoch.number + 1,
-                    first_round=online.rounds.decided,
+                    epoch or learner.rounds.epoch,
+                    number=learner.rounds.epoch.number + 1,
+                    first_round=learner.rounds.decided,
                 )
-            online.state, epochs = self._learner.algorithm.with_variants(
-                online.state, epoch, online.rounds
+            learner.state, epochs = learner.algorithm.with_variants(
+                learner.state, epoch, learner.rounds
             )
             self._open(epochs, head.seq, now)
             return self._publish(lease)
@@ -286,7 +286,7 @@ class Trainer:
         if not self._learner.algorithm.gated:
             return {}
         variants = []
-        for epoch in self._learner.online.rounds.epochs[:-1]:
+        for epoch in self._learner.rounds.epochs[:-1]:
             if epoch.number <= (0 if self._last is None else self._last.epoch):
                 continue
             used_up = "quota" if epoch.phase == "quota used up" else "audit_budget"
@@ -389,12 +389,12 @@ class Trainer:
         newest = lineage[-1]
         if len(lineage) > 1:
             self.ledger.require_chain()
-        online = self._learner.online
+        learner = self._learner
         written = self.ledger.checkpoint(newest)
         with trusting(self.product.trusted):
             whole = models_inside(written, self.ledger.models(written))
-            state = state_from_json(whole, self._learner.hypotheses)
-        if not isinstance(state, CertifiedState) or state.guarantee != self._learner.guarantee:
+            state = state_from_json(whole, learner.hypotheses)
+        if not isinstance(state, CertifiedState) or state.guarantee != learner.guarantee:
             raise Damaged(
                 f"the state of epoch {newest.epoch} was made under another guarantee than the "
                 "settings'.",
@@ -403,11 +403,11 @@ class Trainer:
         for before, after in itertools.pairwise(lineage):
             now = Closing.of(after)
             self._append(self._rows(Closing.of(before).closed, now.closed, known=now.upto))
-        online.state = state
-        online.rounds.epochs = [one for policy in lineage for one in self._epochs(policy)]
+        learner.state = state
+        learner.rounds.epochs = [one for policy in lineage for one in self._epochs(policy)]
         self._last = newest
         self._closing = Closing.of(newest)
-        self._look_at = online.rounds.epoch.look_at
+        self._look_at = learner.rounds.epoch.look_at
 
     def _epochs(self, policy: PolicyRecord) -> list[Epoch]:
         """The variants of a published policy, and its own epoch."""
@@ -450,7 +450,7 @@ class Trainer:
 
     def _read_open_rows(self, upto: int) -> None:
         """The people who have not closed, as they are known at row `upto`."""
-        self._learner.online.rounds.drop_from(self._closing.people)
+        self._learner.rounds.drop_from(self._closing.people)
         del self._closed_rows[self._closing.people :]
         self._append(self._rows(self._closing.closed, upto, known=upto))
         self._settle_closed_rows(upto)
@@ -466,20 +466,20 @@ class Trainer:
         rows = self._rows(before, upto, known=upto)
         settled = settled_labels(rows, self.product.maturity)
         closed = slice(watch.fed_to, self._closing.people)
-        self._learner.online.rounds["settled"][closed] = settled[: closed.stop - closed.start]
+        self._learner.rounds["settled"][closed] = settled[: closed.stop - closed.start]
 
     def _open(self, epochs: Sequence[Epoch], upto: int, now: float) -> None:
         """The next epoch begins, after its variants; what has closed is on record with it."""
-        online = self._learner.online
+        learner = self._learner
         for epoch in epochs:
-            online.rounds.open(
+            learner.rounds.open(
                 replace(epoch, policy=replace(epoch.mixture, schema=self.product.schema))
             )
-        people = self._learner.state.closed_to
+        people = learner.state.closed_to
         self._closing = Closing(
             upto=upto,
             at=now,
-            rounds=online.rounds.decided,
+            rounds=learner.rounds.decided,
             closed=self._closed_rows[people - 1] if people else self._closing.closed,
             people=people,
         )
@@ -518,7 +518,7 @@ class Trainer:
             for row in rows
         ]
         append_rows(
-            self._learner.online.rounds,
+            self._learner.rounds,
             rows,
             lineage,
             columns=self.product.width,

@@ -28,12 +28,12 @@ class Coins:
 
 def learner_of(environment):
     learner = CertifiedLearner(environment.hypotheses, FalsePositiveRate(), 0.1, 0.05, seed=3)
-    learner.online.coins, learner.online.audit_coins = Coins(), Coins()
+    learner.coins, learner.audit_coins = Coins(), Coins()
     return learner
 
 
 def play(learner, features, group, draws, audits):
-    learner.online.coins.next, learner.online.audit_coins.next = (
+    learner.coins.next, learner.audit_coins.next = (
         np.asarray(draws),
         np.where(audits, 0.0, 1.0 - 2**-53),
     )

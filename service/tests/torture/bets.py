@@ -21,16 +21,16 @@ class Refits(Trainer):
     """The defect: what open epochs are judged by is fitted anew from the people who are left."""
 
     def _step(self, lease, *, whole):
-        online = self._learner.online
+        learner = self._learner
         self._read_open_rows(self.ledger.head().seq)
-        algorithm, state = online.algorithm, online.state
-        people = algorithm._closed_people(state, online.rounds)
+        algorithm, state = learner.algorithm, learner.state
+        people = algorithm._closed_people(state, learner.rounds)
         records = {
-            number: algorithm._record(state, online.rounds.epochs[number - 1].mixture, people)
+            number: algorithm._record(state, learner.rounds.epochs[number - 1].mixture, people)
             for number in state.records
         }
-        online.state = replace(state, records=records)
-        online.rounds._forget_derived()  # what was counted by the records that stood before
+        learner.state = replace(state, records=records)
+        learner.rounds._forget_derived()  # what was counted by the records that stood before
         return super()._step(lease, whole=whole)
 
 
@@ -57,9 +57,7 @@ def certified(seed, *, erase, trainer=Trainer):
         before = bank.service.trainer(loan).learner.state.closed_to
         bank.train()
         learner = bank.service.trainer(loan).learner
-        closed = {
-            epoch for epoch, *_ in learner.online.rounds.spans(before, learner.state.closed_to)
-        }
+        closed = {epoch for epoch, *_ in learner.rounds.spans(before, learner.state.closed_to)}
         members = learner.state.process.members
         rule = next(h for h in members if "constant" not in str(h.to_json()))
         gaps = learner.certify(Mixture((rule,), (1.0,))).gaps

@@ -4,7 +4,7 @@
 
 `rounds` is the table of decided people (`evenhand.rounds`); an algorithm reads it and never
 writes it. `state` is a frozen record of sums, intervals and bookings, without people; whoever
-calls (`evenhand.learner.OnlineLearner`, the trainer of a service) keeps it and hands it back. An
+calls (`evenhand.learner.EpochLearner`, the trainer of a service) keeps it and hands it back. An
 `Epoch` is what is deployed until the next step.
 """
 

@@ -480,8 +480,8 @@ def _audits(
     """People whom the audit coin has accepted by each of these rounds, and those of them with a bad
     outcome: expected, or counted where a budget of theirs is kept.
     """
-    if run.learner.online.has_hard_counts:
-        table = run.learner.online.rounds
+    if run.learner.has_hard_counts:
+        table = run.learner.rounds
         counted = table["audit"] & table["accept"]
         both = np.array([counted, counted & (table["label"] == -1)])
         so_far = np.concatenate([np.zeros((2, 1)), np.cumsum(both, axis=1)], axis=1)

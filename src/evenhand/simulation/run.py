@@ -254,7 +254,7 @@ def simulate(
     player = game.learner
     world = game.world
     possible = isinstance(world, Discrete) and isinstance(player, EpochLearner)
-    counts_people = isinstance(player, EpochLearner) and player.online.has_hard_counts
+    counts_people = isinstance(player, EpochLearner) and player.has_hard_counts
     if engine == "counts" and (not possible or counts_people):
         raise InvalidInput(
             "the count-level engine needs a Discrete environment and a learner with epochs and "
@@ -356,7 +356,7 @@ class _RunUnderWay(Generic[Played]):
 
     def add_epochs(self, player: EpochLearner, people: int) -> None:
         """The last so many people, epoch by epoch: a hard count may end one among them."""
-        table = player.online.rounds
+        table = player.rounds
         rows = slice(len(table) - people, len(table))
         numbers = table["epoch"][rows]
         for number in np.unique(numbers).tolist():

@@ -121,4 +121,4 @@ def test_a_rule_that_reads_other_columns_is_refused_before_anybody_is_decided(ru
     with pytest.raises(InvalidInput, match=r"candidates\[1\].*1 columns"):
         told.decide(PEOPLE.features[:5], PEOPLE.group[:5])
     assert told.round == 0
-    assert told.online.columns is None
+    assert told.columns is None

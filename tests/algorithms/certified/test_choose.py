@@ -545,9 +545,9 @@ class TestWhatItDeploys:
             run = simulate(
                 learner(world.hypotheses, limit=0.02, audit_budget=budget), world, 20_000, 0
             )
-            assert 0.5 * budget <= run.learner.online.rounds.audit_bill <= budget
+            assert 0.5 * budget <= run.learner.rounds.audit_bill <= budget
         free = simulate(learner(world.hypotheses, limit=0.02), world, 20_000, 0)
-        assert free.learner.online.rounds.audit_bill > 2_000
+        assert free.learner.rounds.audit_bill > 2_000
 
     @pytest.mark.thorough
     def test_prices_move_decisions(self):

@@ -12,7 +12,7 @@ def explored():
     people = WORLD.draw(100, np.random.default_rng(0))
     decisions = learner.decide(people.features, people.group)
     learner.observe(decisions.first_round + np.arange(100), people.label)
-    return learner.state, learner.online.rounds
+    return learner.state, learner.rounds
 
 
 def test_a_cohort_without_a_record_only_counts_towards_the_start():

@@ -71,7 +71,7 @@ def audits_that_were_bad(reported, budget=20, calls=40):
             learner.observe(accepted, np.full(len(accepted), -1))
             bad += int(decisions.audit.sum())
         learner.overrule(accepted, False)
-    return bad, learner.online.rounds
+    return bad, learner.rounds
 
 
 def test_a_bad_label_that_has_come_stays_in_the_bill_when_a_human_overrules():

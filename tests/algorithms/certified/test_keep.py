@@ -25,7 +25,7 @@ def play(learner, calls, seed=11, lag=0):
     decided = []
     for _ in range(calls):
         rows, group, label = people(generator, BLOCK)
-        decisions = learner.decide(rows, group, at=(learner.online.now or 0.0) + 1.0)
+        decisions = learner.decide(rows, group, at=(learner.now or 0.0) + 1.0)
         waiting.append((decisions, label))
         if len(waiting) > lag:
             past, its_label = waiting.pop(0)
@@ -50,30 +50,30 @@ def test_the_decisions_are_those_of_a_learner_that_keeps_rows(name, lag):
     maturity = {"maturity": 4.0} if lag else {}
     rows, counts = (made(keep, CLASSES[name], **maturity) for keep in ("rows", "counts"))
     np.testing.assert_array_equal(play(rows, 25, lag=lag), play(counts, 25, lag=lag))
-    mine, its = rows.online.state, counts.online.state
+    mine, its = rows.state, counts.state
     assert mine.process is not None
     np.testing.assert_array_equal(mine.process.intervals()[0], its.process.intervals()[0])
-    assert rows.online.rounds.dropped == 0
-    assert counts.online.rounds.dropped > 1000
-    assert len(rows.online.rounds) == counts.round == rows.round
+    assert rows.rounds.dropped == 0
+    assert counts.rounds.dropped > 1000
+    assert len(rows.rounds) == counts.round == rows.round
 
 
 @pytest.mark.usefixtures("few_rows")
 def test_fitted_rules_too():
     rows, counts = (made(keep, Linear(), horizon=9000) for keep in ("rows", "counts"))
     np.testing.assert_array_equal(play(rows, 30), play(counts, 30))
-    assert counts.online.state.process.members
-    assert counts.online.rounds.dropped > 1000
+    assert counts.state.process.members
+    assert counts.rounds.dropped > 1000
 
 
 @pytest.mark.usefixtures("few_rows")
 def test_the_rows_that_are_kept_do_not_grow_with_the_people():
     learner = made("counts")
     play(learner, 20)
-    early = len(learner.online.rounds)
+    early = len(learner.rounds)
     play(learner, 50, seed=12)
     # the rounds since the last look, and the sample of the open cohort
-    assert len(learner.online.rounds) < 2 * early + 1000 < learner.round / 4
+    assert len(learner.rounds) < 2 * early + 1000 < learner.round / 4
 
 
 @pytest.mark.usefixtures("few_rows")
@@ -82,7 +82,7 @@ def test_a_stored_learner_goes_on_as_if_nothing_had_happened(tmp_path):
     play(learner, 20)
     learner.save(tmp_path / "learner.evenhand")
     other = load(tmp_path / "learner.evenhand", same_coins=True)
-    assert other.online.rounds.dropped == learner.online.rounds.dropped > 0
+    assert other.rounds.dropped == learner.rounds.dropped > 0
     np.testing.assert_array_equal(play(learner, 20, seed=12), play(other, 20, seed=12))
 
 
@@ -93,7 +93,7 @@ def test_what_is_given_up_raises_an_error_and_changes_nothing():
     generator = np.random.default_rng(5)
     rows, group, label = people(generator, BLOCK)
     decisions = learner.decide(rows, group)
-    before = len(learner.online.rounds), learner.online.rounds.audit_bill
+    before = len(learner.rounds), learner.rounds.audit_bill
     first = int(decisions.round[0])
     for refused in (
         lambda: learner.erase(first),
@@ -104,7 +104,7 @@ def test_what_is_given_up_raises_an_error_and_changes_nothing():
         with pytest.raises(ProtocolError, match="counts") as raised:
             refused()
         assert 'keep="rows"' in str(raised.value)
-    assert (len(learner.online.rounds), learner.online.rounds.audit_bill) == before
+    assert (len(learner.rounds), learner.rounds.audit_bill) == before
     accepted = np.flatnonzero(decisions.accept)
     learner.observe(int(decisions.round[accepted[0]]), int(label[accepted[0]]))
 
@@ -124,5 +124,5 @@ def test_settings_that_do_not_go_together(settings, said):
 def test_a_bill_of_audits_outlives_the_rows():
     rows, counts = (made(keep, audit_budget=400.0) for keep in ("rows", "counts"))
     np.testing.assert_array_equal(play(rows, 18), play(counts, 18))
-    assert counts.online.rounds.dropped > 0
-    assert counts.online.rounds.audit_bill == rows.online.rounds.audit_bill
+    assert counts.rounds.dropped > 0
+    assert counts.rounds.audit_bill == rows.rounds.audit_bill

@@ -92,7 +92,7 @@ class TestTheLoss:
         learner = certified()
         decided(learner, 200)
         learner.open_epoch()
-        rounds = learner.online.rounds
+        rounds = learner.rounds
         before = fit_outcomes(rounds.log(with_group=False))
         learner.erase(np.flatnonzero(PEOPLE.label[:200] == -1)[:20])
         after = fit_outcomes(rounds.log(with_group=False))
@@ -147,13 +147,13 @@ class TestTheCertificate:
                 decisions = one.decide(people.features, people.group)
                 accepted = np.flatnonzero(decisions.accept)
                 one.observe(decisions.first_round + accepted, people.label[accepted])
-        rounds = twin.online.rounds
+        rounds = twin.rounds
         closed = rounds["round"] < twin.state.closed_to
         chosen = closed & rounds["accept"] & (rounds["label"] == -1)
         twin.erase(np.flatnonzero(chosen))
         assert twin.certificate == learner.certificate
         assert twin.bookings == learner.bookings
-        assert twin.online.rounds.log(stop=twin.state.closed_to).negative.sum() == 0
+        assert twin.rounds.log(stop=twin.state.closed_to).negative.sum() == 0
         for one, generator in zip((learner, twin), generators, strict=True):
             people = WORLD.draw(2000, generator)
             one.decide(people.features, people.group)
@@ -176,14 +176,14 @@ class TestTheCertificate:
         with pytest.raises(ProtocolError):
             learner.report_group(5, "c")
         learner.report_group(0, "b")  # its cohort is closed: it stays outside
-        assert learner.online.rounds.groups_of(slice(0, 1)).tolist() == [None]
+        assert learner.rounds.groups_of(slice(0, 1)).tolist() == [None]
 
     def test_a_group_reported_with_an_outcome_brings_nobody_in(self):
         """Only accepted people have outcomes, so it would depend on the draw."""
         learner = certified()
         learner.decide(PEOPLE.features[:2], ["a", None])
         learner.observe(1, 1, group="b")
-        assert learner.online.rounds.groups_of(slice(None)).tolist() == ["a", None]
+        assert learner.rounds.groups_of(slice(None)).tolist() == ["a", None]
         with pytest.raises(ProtocolError):
             learner.observe(0, 1, group="b")
 
@@ -191,9 +191,9 @@ class TestTheCertificate:
         learner = certified()
         decided(learner, 100)
         learner.open_epoch()
-        state, epoch = learner.algorithm._suspend(learner.state, learner.online.rounds)
-        learner.online.state = state
-        learner.online.rounds.open(epoch)
+        state, epoch = learner.algorithm._suspend(learner.state, learner.rounds)
+        learner.state = state
+        learner.rounds.open(epoch)
         learner.erase(range(100))
         assert learner.state is state
         people = WORLD.draw(300, np.random.default_rng(2))
@@ -228,7 +228,7 @@ def test_groups_that_are_unknown_for_some_lose_nobody():
     learner.observe(decisions.round, PEOPLE.label[:100])
     learner.open_epoch()
     assert sum(log.rounds for _, log in learner.gathered) == 100
-    assert learner.online.rounds.people_by_group()[None] == 67
+    assert learner.rounds.people_by_group()[None] == 67
     assert learner.epoch.number == 2
 
 

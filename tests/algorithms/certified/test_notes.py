@@ -13,7 +13,7 @@ from evenhand.algorithms.certified.notes import budget_for_start, notes
 
 def state_and_rounds(**settings):
     learner = eh.CertifiedLearner(WORLD.hypotheses, "fpr", 0.1, 0.05, seed=0, **settings)
-    return learner.state, learner.online.rounds
+    return learner.state, learner.rounds
 
 
 def test_the_budget_of_the_start_follows_the_rarest_denominator():

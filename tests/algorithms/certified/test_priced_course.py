@@ -27,7 +27,7 @@ def inputs_after(rounds=START, rate=None, world=WORLD, **more):
     )
     learner = simulate(learner, world, rounds, 0, 0.05).learner
     algorithm = learner.algorithm
-    table = learner.online.rounds
+    table = learner.rounds
     people = algorithm._closed_people(learner.state, table)
     epoch = table.epoch
     return algorithm._inputs(learner.state, table, people, epoch.number, epoch.first_round), learner

@@ -72,7 +72,7 @@ def test_blocks_give_the_same_decisions_where_labels_come_at_the_same_rounds():
 def test_whoever_comes_after_it_is_used_up_was_rejected_for_certain_by_a_record_of_its_own():
     learner = certified(quota=Quota(10, period=1.0, people=20))
     played(learner, 1000, 100, 500)
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     spent = [e for e in learner.report.epochs if e.phase == "quota used up"]
     assert spent
     for epoch in spent:
@@ -126,7 +126,7 @@ def test_it_needs_the_time():
 
 
 def test_periods_begin_where_they_begin():
-    rounds = certified(quota=Quota(5, 0.1)).online.rounds
+    rounds = certified(quota=Quota(5, 0.1)).rounds
     quota = Quota(5, 0.1)
     rounds.append(
         epoch=1,
@@ -160,7 +160,7 @@ def test_variants_are_on_record_before_the_first_coin_and_accept_less_by_the_coi
         rows = decided.first_round + np.flatnonzero(decided.accept)
         label = np.where(draw.random(100) < score[:, 0], 1, -1)
         learner.observe(rows, label[decided.accept])
-    algorithm, state, rounds = learner.algorithm, learner.state, learner.online.rounds
+    algorithm, state, rounds = learner.algorithm, learner.state, learner.rounds
     planned = state.planned
     assert 0.0 < planned.epoch.audit < 1.0
     number = planned.epoch.number
@@ -184,7 +184,7 @@ def test_variants_are_on_record_before_the_first_coin_and_accept_less_by_the_coi
 
 def test_without_counts_an_epoch_stands_alone():
     learner = eh.CertifiedLearner(eh.ScoreThresholds(0), "selection", 0.3, 0.05)
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     state, epochs = learner.algorithm.with_variants(learner.state, rounds.epoch, rounds)
     assert epochs == (rounds.epoch,)
     assert state.planned.epoch == rounds.epoch

@@ -176,7 +176,7 @@ def test_a_learner_adds_the_counts_of_each_cohort_once(monkeypatch):
         label = np.where(generator.random(200) < 1.0 / (1.0 + np.exp(-rows[:, 0])), 1, -1)
         decisions = learner.decide(rows, group)
         learner.observe(decisions.round[decisions.accept], label[decisions.accept])
-    state, rounds = learner.online.state, learner.online.rounds
+    state, rounds = learner.state, learner.rounds
     known = closed_of(state, rounds).between_cuts
     assert known is not None
     nothing = ClosedRounds.none(rounds, before=True)

@@ -88,9 +88,9 @@ def test_no_value_of_a_single_person_is_in_the_state(name, kind):
     features, group, label, canaries = people_with_canaries(kind)
     learner = played(LEARNERS[name](), features, group, label)
     assert len(learner.report.epochs) > 1
-    assert canaries <= set(learner.online.rounds.features_of(slice(None))[:, 1].tolist())
-    hypotheses = learner.online.algorithm.hypotheses
-    document = storage.state_to_json(learner.online.state, hypotheses)
+    assert canaries <= set(learner.rounds.features_of(slice(None))[:, 1].tolist())
+    hypotheses = learner.algorithm.hypotheses
+    document = storage.state_to_json(learner.state, hypotheses)
     assert not numbers_in(json.loads(json.dumps(document))) & canaries
 
 

@@ -22,7 +22,7 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
 from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
 from evenhand.hypotheses.constants import ACCEPT_ALL
-from evenhand.learner import OnlineLearner
+from evenhand.learner import EpochLearner
 from evenhand.learners import CertifiedLearner
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
@@ -275,15 +275,15 @@ class TestBetsBeforeCoins:
         found = []
 
         def watched(name):
-            original = getattr(OnlineLearner, name)
+            original = getattr(EpochLearner, name)
 
-            def toss(online, *args):
-                if online.rounds.epoch.phase == "certified":
-                    found.append(online.rounds.epoch.number)
-                    assert online.rounds.epoch.number in online.state.records
-                return original(online, *args)
+            def toss(learner, *args):
+                if learner.rounds.epoch.phase == "certified":
+                    found.append(learner.rounds.epoch.number)
+                    assert learner.rounds.epoch.number in learner.state.records
+                return original(learner, *args)
 
-            monkeypatch.setattr(OnlineLearner, name, toss)
+            monkeypatch.setattr(EpochLearner, name, toss)
 
         watched("_decide_one")
         watched("_decide_block")
@@ -316,7 +316,7 @@ class TestBetsBeforeCoins:
     def test_closing_uses_that_record_and_fits_nothing(self, monkeypatch):
         """Whatever could compute a bet or fit a regression raises an error: it is not reached."""
         told, _ = self.crossing()
-        rounds, state = told.online.rounds, told.state
+        rounds, state = told.rounds, told.state
         used = []
         update = BettingProcess.update
 
@@ -347,7 +347,7 @@ class TestBetsBeforeCoins:
             decisions = told.decide(people.features, people.group, at=float(now))
             accepted = np.flatnonzero(decisions.accept)
             told.observe(decisions.first_round + accepted, people.label[accepted], at=float(now))
-            rounds = told.online.rounds
+            rounds = told.rounds
             waiting = rounds["epoch"][rounds["round"] >= told.state.closed_to]
             started = [e for e, _, _ in told.state.spans if told.state.process is not None]
             if started:

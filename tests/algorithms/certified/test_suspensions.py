@@ -109,8 +109,8 @@ def test_every_suspension_is_on_the_certificate_and_the_claim_begins_with_the_la
 def test_while_it_is_suspended_it_says_that_constants_decide():
     learner = played(0, CHANGES[:1], CHANGES[0])[0]
     state = replace(learner.state, contradictions=1)
-    learner.online.state = state
-    learner.online.rounds.overdue = True
+    learner.state = state
+    learner.rounds.overdue = True
     sample = population().draw(1, np.random.default_rng(0))
     learner.decide(sample.features, sample.group)
     certificate = learner.certificate

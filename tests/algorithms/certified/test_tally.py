@@ -90,7 +90,7 @@ def assert_alike(one, other):
         np.testing.assert_array_equal(here.accept, there.accept)
         np.testing.assert_array_equal(here.audit, there.audit)
         np.testing.assert_allclose(here.propensity, there.propensity, rtol=0, atol=1e-12)
-    state, its_state = learner.online.state, twin.online.state
+    state, its_state = learner.state, twin.state
     assert state.process is not None
     assert state.spans == its_state.spans
     for ends, its_ends in zip(
@@ -155,23 +155,23 @@ def test_shares_under_a_cap_are_those_of_the_slow_twin(monkeypatch):
             slow_twin(patch)
             two = lived(name, ("erased",), accept_at_most=0.6)
         assert_alike(one, two)
-        shares, its = (learner.online.state.accepted_shares for learner, _ in (one, two))
+        shares, its = (learner.state.accepted_shares for learner, _ in (one, two))
         np.testing.assert_array_equal(shares.most, its.most)
         np.testing.assert_array_equal(shares.people, its.people)
 
 
 def test_the_sums_were_used_and_closing_reads_no_rows(monkeypatch):
     learner, _ = lived("thresholds")
-    stop, cohorts = learner.online.rounds.so_far(OPEN)
+    stop, cohorts = learner.rounds.so_far(OPEN)
     assert stop > cohorts.since > 0
     assert sum(int(tally.rounds.sum()) for tally in cohorts.tallies.values()) > 0
     # nothing but the table's `count` reads a cohort person by person
-    process = learner.online.state.process
-    record = learner.online.state.records[learner.epoch.number]
+    process = learner.state.process
+    record = learner.state.records[learner.epoch.number]
     first, tally = max(cohorts.tallies.items())
     span = (learner.epoch.number, first, stop)
     monkeypatch.setattr(Rounds, "count", None)
-    closed = tally.closed(learner.online.rounds, span, process.slots)
+    closed = tally.closed(learner.rounds, span, process.slots)
     assert closed.rounds.sum() == stop - first
     assert process.update(closed, record).rounds[0] > process.rounds[0]
 

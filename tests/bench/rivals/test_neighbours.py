@@ -31,7 +31,7 @@ def test_exp4_at_is_the_formula():
     accepts = rules_of(learner, WORLD)
     gaps = np.array([[false_positive_gap(learner, row) for row in accepts]])
     net = members(gaps, learner.slack.limit, 12)
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     losses = np.zeros(len(accepts))
     for row in range(learner.state.learned_to):
         if rounds["accept"][row]:
@@ -109,7 +109,7 @@ def test_inverse_gap_deploys_what_its_inequality_allows():
     """
     learner = inverse_gap()
     play(learner, 1200, 0, block=1)
-    rounds = learner.online.rounds
+    rounds = learner.rounds
     stop = learner.state.learned_to
     context = rounds.features_of(slice(stop))[:, 0].astype(int)
     accepted = rounds["accept"][:stop]
