@@ -20,8 +20,8 @@ from evenhand.learner import EpochLearner
 from evenhand.learners import (
     ExploringLearner,
     as_prices,
-    paper_settings,
     paper_with,
+    settings_of,
 )
 from evenhand.words import Prices
 
@@ -72,7 +72,6 @@ class SemiLogistic(EpochLearner):
             "limit": limit,
             "penalty": penalty,
             "prices": prices,
-            "seed": seed,
         }
         super().__init__(algorithm, seed=seed, settings=settings)
 
@@ -123,7 +122,6 @@ class ExploreExploit(EpochLearner):
             "limit": limit,
             "false_discoveries": false_discoveries,
             "prices": prices,
-            "seed": seed,
         }
         super().__init__(algorithm, seed=seed, settings=settings)
 
@@ -184,16 +182,8 @@ class InverseGap(ExploringLearner):
                 hint='use group_use="certify_only", or TwoPhaseLearner.',
                 argument="group_use",
             )
-        made_with = {
-            "hypotheses": paper.hypotheses,
-            "rate": rate,
-            "limit": limit,
-            "delta": delta,
-            "horizon": horizon,
-            "seed": seed,
-            **paper_settings(paper, settings),
-        }
-        super().__init__(AfterExploration(paper, inverse_gap), seed=seed, settings=made_with)
+        own = settings_of(paper, prices=settings.get("prices"))
+        super().__init__(AfterExploration(paper, inverse_gap), seed=seed, settings=own)
 
 
 class Exp4AppleTasting(ExploringLearner):
@@ -256,16 +246,6 @@ class Exp4AppleTasting(ExploringLearner):
                 hint="leave schedule out.",
                 argument="schedule",
             )
-        made_with = {
-            "hypotheses": paper.hypotheses,
-            "rate": rate,
-            "limit": limit,
-            "delta": delta,
-            "horizon": horizon,
-            "grid": grid,
-            "growth": growth,
-            "seed": seed,
-            **paper_settings(paper, settings),
-        }
+        own = settings_of(paper, prices=settings.get("prices"), grid=grid, growth=growth)
         algorithm = AfterExploration(paper, exp4_at(grid, growth))
-        super().__init__(algorithm, seed=seed, settings=made_with)
+        super().__init__(algorithm, seed=seed, settings=own)

@@ -128,7 +128,7 @@ class EpochLearner(Shown):
         Seed of all random draws, the coins too. None takes the coins from the entropy of the
         system, and draws a seed for the rest.
     settings : mapping
-        The arguments with which the learner was made, by name, for `params` and `save`.
+        The other arguments with which the learner was made, by name, for `params` and `save`.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class EpochLearner(Shown):
         require_group_use(algorithm.group_use)
         require_seed(seed)
         algorithm.loss  # noqa: B018  (an error if prices make no sense)
-        self.settings = dict(settings)
+        self.settings = {**settings, "seed": seed}
         self.files: dict[str, str] = {}
         """The saves that this learner goes on from: the mark of the newest one, by path."""
         self.lock = RLock()

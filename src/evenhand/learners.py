@@ -9,7 +9,7 @@ AcceptAll, Uniform, ExploreThenCommit, Exp4, PairedRounds, Unconstrained, FairOn
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -185,30 +185,27 @@ class CertifiedLearner(EpochLearner):
         keep: Keep = "rows",
         seed: int | None = None,
     ) -> None:
-        settings: dict[str, Any] = {
-            "hypotheses": hypotheses,
-            "rate": rate,
-            "limit": limit,
-            "delta": delta,
-            "horizon": horizon,
-            "prices": prices,
-            "group_use": group_use,
-            "audit_rate": audit_rate,
-            "audit_budget": audit_budget,
-            "maturity": maturity,
-            "fallback": fallback,
-            "groups": groups,
-            "drift_false_alarm": drift_false_alarm,
-            "accept_at_most": accept_at_most,
-            "accept_at_least": accept_at_least,
-            "quota": quota,
-            "candidates": candidates,
-            "keep": keep,
-        }
-        algorithm = Certified(**{**settings, "prices": as_prices(prices)})
-        settings |= {"hypotheses": algorithm.hypotheses, "candidates": algorithm.candidates}
-        settings |= {"seed": seed}
-        super().__init__(algorithm, seed=seed, settings=settings)
+        algorithm = Certified(
+            as_class(hypotheses),
+            rate,
+            limit,
+            delta,
+            horizon=horizon,
+            prices=as_prices(prices),
+            group_use=group_use,
+            audit_rate=audit_rate,
+            audit_budget=audit_budget,
+            maturity=maturity,
+            fallback=fallback,
+            groups=groups,
+            drift_false_alarm=drift_false_alarm,
+            accept_at_most=accept_at_most,
+            accept_at_least=accept_at_least,
+            quota=quota,
+            candidates=candidates,
+            keep=keep,
+        )
+        super().__init__(algorithm, seed=seed, settings=settings_of(algorithm, prices=prices))
 
     # its parts
 
@@ -652,28 +649,26 @@ class TwoPhaseLearner(ExploringLearner):
         epochs: Epochs = "doubling",
         seed: int | None = None,
     ) -> None:
-        settings: dict[str, Any] = {
-            "hypotheses": hypotheses,
-            "rate": rate,
-            "limit": limit,
-            "delta": delta,
-            "horizon": horizon,
-            "comparator_gap": comparator_gap,
-            "exploration_rounds": exploration_rounds,
-            "tradeoff_exponent": tradeoff_exponent,
-            "estimator": estimator,
-            "schedule": schedule,
-            "bound": bound,
-            "prices": prices,
-            "group_use": group_use,
-            "slack_rule": slack_rule,
-            "method": method,
-            "oracle_tolerance": oracle_tolerance,
-            "epochs": epochs,
-        }
-        algorithm = TwoPhase(**{**settings, "prices": as_prices(prices)})
-        settings |= {"hypotheses": algorithm.hypotheses, "seed": seed}
-        super().__init__(algorithm, seed=seed, settings=settings)
+        algorithm = TwoPhase(
+            as_class(hypotheses),
+            rate,
+            limit,
+            delta,
+            horizon,
+            comparator_gap=comparator_gap,
+            exploration_rounds=exploration_rounds,
+            tradeoff_exponent=tradeoff_exponent,
+            estimator=estimator,
+            schedule=schedule,
+            bound=bound,
+            prices=as_prices(prices),
+            group_use=group_use,
+            slack_rule=slack_rule,
+            method=method,
+            oracle_tolerance=oracle_tolerance,
+            epochs=epochs,
+        )
+        super().__init__(algorithm, seed=seed, settings=settings_of(algorithm, prices=prices))
 
     @classmethod
     def as_printed(
@@ -813,18 +808,9 @@ class ExploreThenCommit(ExploringLearner):
         if given == (None, None) and not same_exploration:
             lengths["exploration_rounds"] = ceil(horizon ** (2 / 3))
         paper = paper_with(hypotheses, rate, limit, delta, horizon, lengths)
-        made_with = {
-            "hypotheses": paper.hypotheses,
-            "rate": rate,
-            "limit": limit,
-            "delta": delta,
-            "horizon": horizon,
-            "same_exploration": same_exploration,
-            "seed": seed,
-            **paper_settings(paper, lengths),
-        }
+        own = settings_of(paper, prices=settings.get("prices"), same_exploration=same_exploration)
         algorithm = baselines.AfterExploration(paper, baselines.commit)
-        super().__init__(algorithm, seed=seed, settings=made_with)
+        super().__init__(algorithm, seed=seed, settings=own)
 
 
 class Exp4(ExploringLearner):
@@ -887,19 +873,9 @@ class Exp4(ExploringLearner):
         **settings: Any,
     ) -> None:
         paper = paper_with(hypotheses, rate, limit, delta, horizon, settings)
-        made_with = {
-            "hypotheses": paper.hypotheses,
-            "rate": rate,
-            "limit": limit,
-            "delta": delta,
-            "horizon": horizon,
-            "grid": grid,
-            "growth": growth,
-            "seed": seed,
-            **paper_settings(paper, settings),
-        }
+        own = settings_of(paper, prices=settings.get("prices"), grid=grid, growth=growth)
         algorithm = baselines.AfterExploration(paper, exp4(grid, growth))
-        super().__init__(algorithm, seed=seed, settings=made_with)
+        super().__init__(algorithm, seed=seed, settings=own)
 
 
 class PairedRounds(EpochLearner):
@@ -959,17 +935,8 @@ class PairedRounds(EpochLearner):
         if settings.get("exploration_rounds") is None and not settings.get("tradeoff_exponent"):
             lengths["exploration_rounds"] = int(horizon) // 2
         paper = paper_with(hypotheses, rate, limit, delta, horizon, lengths)
-        made_with = {
-            "hypotheses": paper.hypotheses,
-            "rate": rate,
-            "limit": limit,
-            "delta": delta,
-            "horizon": horizon,
-            "grid": grid,
-            "seed": seed,
-            **paper_settings(paper, lengths),
-        }
-        super().__init__(baselines.Paired(paper, grid), seed=seed, settings=made_with)
+        own = settings_of(paper, prices=settings.get("prices"), grid=grid)
+        super().__init__(baselines.Paired(paper, grid), seed=seed, settings=own)
 
     @property
     def paper(self) -> TwoPhase:
@@ -1026,7 +993,7 @@ class AcceptAll(EpochLearner):
         algorithm = baselines.Fixed(
             as_rates(rate), as_prices(prices), Mixture((ACCEPT_ALL,), (1.0,))
         )
-        settings = {"rate": rate, "prices": prices, "seed": seed}
+        settings = {"rate": rate, "prices": prices}
         super().__init__(algorithm, seed=seed, settings=settings)
 
 
@@ -1053,7 +1020,7 @@ class Uniform(EpochLearner):
     ) -> None:
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
         algorithm = baselines.Fixed(as_rates(rate), as_prices(prices), coin)
-        settings = {"rate": rate, "prices": prices, "seed": seed}
+        settings = {"rate": rate, "prices": prices}
         super().__init__(algorithm, seed=seed, settings=settings)
 
 
@@ -1107,21 +1074,28 @@ class Unconstrained(_Greedy):
         group_use: GroupUse = "certify_only",
         seed: int | None = None,
     ) -> None:
-        settings: dict[str, Any] = {
-            "hypotheses": hypotheses,
-            "rate": rate,
-            "limit": limit,
-            "first_rounds": first_rounds,
-            "prices": prices,
-            "group_use": group_use,
-        }
         algorithm = baselines.Greedy(
-            **{**settings, "prices": as_prices(prices)},
+            as_class(hypotheses),
+            rate,
+            limit,
+            first_rounds,
+            as_prices(prices),
+            group_use,
             plan=baselines.unconstrained,
             needs_group="never",
         )
-        settings |= {"hypotheses": algorithm.hypotheses, "seed": seed}
-        super().__init__(algorithm, seed=seed, settings=settings)
+        super().__init__(
+            algorithm,
+            seed=seed,
+            settings={
+                "hypotheses": algorithm.hypotheses,
+                "rate": rate,
+                "limit": limit,
+                "first_rounds": first_rounds,
+                "prices": prices,
+                "group_use": group_use,
+            },
+        )
 
 
 class FairOnGathered(_Greedy):
@@ -1155,21 +1129,28 @@ class FairOnGathered(_Greedy):
         group_use: GroupUse = "certify_only",
         seed: int | None = None,
     ) -> None:
-        settings: dict[str, Any] = {
-            "hypotheses": hypotheses,
-            "rate": rate,
-            "limit": limit,
-            "first_rounds": first_rounds,
-            "prices": prices,
-            "group_use": group_use,
-        }
         algorithm = baselines.Greedy(
-            **{**settings, "prices": as_prices(prices)},
+            as_class(hypotheses),
+            rate,
+            limit,
+            first_rounds,
+            as_prices(prices),
+            group_use,
             plan=baselines.fair_on_gathered,
             needs_group="always",  # every label that is gathered enters the constraint
         )
-        settings |= {"hypotheses": algorithm.hypotheses, "seed": seed}
-        super().__init__(algorithm, seed=seed, settings=settings)
+        super().__init__(
+            algorithm,
+            seed=seed,
+            settings={
+                "hypotheses": algorithm.hypotheses,
+                "rate": rate,
+                "limit": limit,
+                "first_rounds": first_rounds,
+                "prices": prices,
+                "group_use": group_use,
+            },
+        )
 
 
 def as_prices(prices: Prices | None) -> Prices:
@@ -1194,22 +1175,11 @@ def paper_with(
     return TwoPhase(rules, rate, limit, delta, horizon, **{**settings, "prices": prices})
 
 
-def paper_settings(paper: TwoPhase, given: dict[str, Any]) -> dict[str, Any]:
-    """The further settings of the paper's algorithm, for `params` and `save`."""
-    return {
-        "comparator_gap": paper.comparator_gap,
-        "exploration_rounds": paper.exploration_rounds,
-        "tradeoff_exponent": paper.tradeoff_exponent,
-        "estimator": paper.estimator,
-        "schedule": paper.schedule,
-        "bound": paper.bound,
-        "prices": given.get("prices"),
-        "group_use": paper.group_use,
-        "slack_rule": paper.slack_rule,
-        "method": paper.method,
-        "oracle_tolerance": paper.oracle_tolerance,
-        "epochs": paper.epochs,
-    }
+def settings_of(algorithm: Certified | TwoPhase, **own: Any) -> dict[str, Any]:
+    """The settings of a learner, for `params` and `save`: its algorithm's, and its own, among them
+    the prices as they were given.
+    """
+    return {one.name: getattr(algorithm, one.name) for one in fields(algorithm) if one.init} | own
 
 
 # loading
