@@ -1006,7 +1006,7 @@ class EpochLearner(Shown):
             return True
 
     def toss_fresh_coins(self) -> None:
-        """Take the coins from new entropy: whoever holds a copy of the learner cannot know them."""
+        """Take the coins from new entropy, so that a copy of the learner does not tell them."""
         with self.lock:
             self.coins = np.random.default_rng()
             self.audit_coins = np.random.default_rng()
