@@ -360,7 +360,7 @@ class EpochLearner(Shown):
             np.divide(epoch.audit, acceptance, out=share, where=acceptance > 0)
             audit = accept & (audit_coins < share)
         if self._gates is not None:
-            stop = _first_full(self.room, audit, accept)
+            stop = _first_full(self.remaining, audit, accept)
             if stop < len(rows):
                 # whoever comes later has another policy, and a coin that nobody has looked at
                 later = zip((coins, audit_coins), self._not_looked_at, strict=True)
@@ -574,9 +574,9 @@ class EpochLearner(Shown):
         return self._gates is not None
 
     @property
-    def room(self) -> tuple[float, float]:
+    def remaining(self) -> tuple[float, float]:
         """How many people may be accepted by the audit coin, and accepted at all."""
-        return (inf, inf) if self._gates is None else self._gates.room(self.rounds, self.now)
+        return (inf, inf) if self._gates is None else self._gates.remaining(self.rounds, self.now)
 
     @property
     def people_at_once(self) -> float:
@@ -585,7 +585,7 @@ class EpochLearner(Shown):
         """
         if not self.has_hard_counts:
             return inf
-        audits, _ = self.room
+        audits, _ = self.remaining
         coin = self.epoch.audit or 0.0
         if coin == 0.0 or audits == inf:
             return inf
@@ -1111,10 +1111,10 @@ def plain_setting(value: object) -> object:
     return getattr(value, "symbol", value)
 
 
-def _first_full(room: tuple[float, float], audit: BoolArray, accept: BoolArray) -> int:
+def _first_full(remaining: tuple[float, float], audit: BoolArray, accept: BoolArray) -> int:
     """How many rows may be decided under one policy: up to the one that uses up a count."""
     stop = len(accept)
-    for left, counted in zip(room, (audit, accept), strict=True):
+    for left, counted in zip(remaining, (audit, accept), strict=True):
         places = np.flatnonzero(counted)
         if 1 <= left <= len(places):
             stop = min(stop, int(places[int(left) - 1]) + 1)

@@ -78,7 +78,7 @@ def test_control_labels_on_their_way_that_do_not_count_exceed_it(monkeypatch):
     def optimistic(self, rounds, now):
         return max(self.audit_budget - (rounds.audit_bill - rounds.audits_pending), 0), np.inf
 
-    monkeypatch.setattr(Certified, "room", optimistic)
+    monkeypatch.setattr(Certified, "remaining", optimistic)
     assert max(bad_audits(seed, 5, 100, people=600) for seed in (1, 2, 3)) > 5
 
 

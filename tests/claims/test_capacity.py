@@ -153,10 +153,10 @@ def test_control_a_cap_checked_on_the_empirical_share_is_exceeded(monkeypatch):
 
 def test_control_a_cap_before_the_audit_coin_is_mixed_in_is_exceeded(monkeypatch):
     """Seen to fail: the rest of the policy may accept as much as all of it."""
-    from evenhand.algorithms.certified.choose import CertifiedSet
+    from evenhand.algorithms.certified.deployable import CertifiedSet
 
-    monkeypatch.setattr(CertifiedSet, "beside", lambda self, coin: self)
-    monkeypatch.setattr(CertifiedSet, "within", lambda self, weights, coin: weights)
+    monkeypatch.setattr(CertifiedSet, "beside_audit_coin", lambda self, coin: self)
+    monkeypatch.setattr(CertifiedSet, "repair_cap", lambda self, weights, coin: weights)
     monkeypatch.setattr("evenhand.fairness.certificate.ROUNDING", 1.0)
     _, world = scenario("random")
     learner = capped("random", "fpr", 0.2, audit_rate=0.15)

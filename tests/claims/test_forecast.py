@@ -31,13 +31,9 @@ from evenhand import (
     SelectionRate,
     simulate,
 )
-from evenhand.algorithms.certified.choose import (
-    MOST_PRIOR,
-    PRICED_SCHEDULE,
-    SCHEDULE,
-    CertifiedSet,
-    PooledCosts,
-)
+from evenhand.algorithms.certified.choose import PRICED_SCHEDULE, SCHEDULE
+from evenhand.algorithms.certified.cost_posterior import MOST_PRIOR, PooledCosts
+from evenhand.algorithms.certified.deployable import CertifiedSet
 from evenhand.algorithms.certified.evidence import FIRST_PEOPLE, group_codes
 from evenhand.algorithms.certified.forecast import Prospect, epoch_length
 from evenhand.algorithms.certified.priced_course import expected_course

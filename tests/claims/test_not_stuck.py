@@ -28,7 +28,7 @@ from tests.claims.ten_populations import (
     read,
 )
 
-from evenhand.algorithms.certified import choose
+from evenhand.algorithms.certified import cost_posterior
 
 QUICK = ("hiring, selection", 16)
 """The run that the version before spent at reject-all for 100,000 rounds."""
@@ -81,13 +81,13 @@ def test_the_check_sees_the_version_before():
 @pytest.mark.thorough
 def test_the_check_sees_a_learner_that_takes_the_shared_guess_for_certain(monkeypatch):
     """Negative control: without an error in the shared slopes the run stays at reject-all."""
-    real = choose._similar_cells
+    real = cost_posterior._similar_cells
 
     def certain(*given):
         guess = real(*given)
         return replace(guess, root=np.zeros_like(guess.root))
 
-    monkeypatch.setattr(choose, "_similar_cells", certain)
+    monkeypatch.setattr(cost_posterior, "_similar_cells", certain)
     assert stuck([figures(*FRESH)])
 
 
@@ -100,9 +100,9 @@ def test_the_check_sees_a_learner_whose_cells_learn_nothing_from_each_other(monk
     def overall(accepts, people, negative, labels):
         odds = negative.sum() / (labels.sum() - negative.sum())
         nothing = np.zeros((len(people), 0))
-        return choose.CellGuess(nothing, np.zeros(0), float(np.log(odds)), np.zeros((0, 0)))
+        return cost_posterior.CellGuess(nothing, np.zeros(0), float(np.log(odds)), np.zeros((0, 0)))
 
-    monkeypatch.setattr(choose, "_similar_cells", overall)
+    monkeypatch.setattr(cost_posterior, "_similar_cells", overall)
     found = [figures("hiring, selection", seed, audit_rate=0.001) for seed in range(6)]
     assert stuck(found)
 

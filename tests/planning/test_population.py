@@ -186,7 +186,7 @@ def test_the_incumbent_is_a_rule_of_every_plan_and_its_figures_are_those_of_the_
         assert today.gap == pytest.approx(abs(rates[1] - rates[0]))
         learner, _ = launched(found, TERMS)
         if most:
-            assert learner.algorithm.rules == (rule,)
+            assert learner.algorithm.candidate_rules == (rule,)
             continue
         # by counts: one of the rules of the population, for its kinds of people
         shares = found.learnable.bind(found.world.features, None).totals(

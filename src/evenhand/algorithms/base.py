@@ -142,7 +142,7 @@ class Gated(Protocol):
         """
         ...
 
-    def room(self, rounds: Rounds, now: float | None) -> tuple[float, float]:
+    def remaining(self, rounds: Rounds, now: float | None) -> tuple[float, float]:
         """How many people may be accepted by the audit coin, and accepted at all, from now on."""
         ...
 

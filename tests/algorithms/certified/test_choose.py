@@ -17,14 +17,16 @@ from tests.algorithms.certified.test_step import learner, played
 from tests.play import WORLD
 
 from evenhand import CertifiedLearner, FalseNegativeRate, FalsePositiveRate, SelectionRate, simulate
-from evenhand.algorithms.certified import choose
-from evenhand.algorithms.certified.choose import (
-    CertifiedSet,
+from evenhand.algorithms.certified import cost_posterior
+from evenhand.algorithms.certified.cost_posterior import PooledCosts
+from evenhand.algorithms.certified.deployable import CertifiedSet
+from evenhand.algorithms.certified.objective import (
+    TOLERANCE,
     Exploration,
-    MixtureProgram,
+    FrankWolfeResult,
     Objective,
-    PooledCosts,
 )
+from evenhand.algorithms.certified.simplex import MixtureProgram
 from evenhand.environments import random_population
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog, TransformedLoss
@@ -169,7 +171,7 @@ def test_the_least_value_is_found(seed):
         ).fun
         for start in starts
     )
-    assert asked.value(found) <= best + 1.1 * choose.TOLERANCE * asked.worth.sum()
+    assert asked.value(found) <= best + 1.1 * TOLERANCE * asked.worth.sum()
 
 
 # what is not known yet
@@ -212,8 +214,8 @@ def test_the_variance_of_the_certificate_is_that_of_its_increments(rate):
         most_audits=1.0,
         more_audits=True,
     )
-    ((part, fixed, spread),) = question._certificate_terms(target)
-    assert part == 1.0
+    (gap,) = question._gaps(target, extra_cost=0.3)
+    assert gap.worth == 0.3
     counts = rate.in_denominator(np.array([-1, 1]))
     m = counts[0] * bad + counts[1] * (1 - bad)
     learned, expected = target[2:] / target[2:].sum(), 0.0
@@ -229,7 +231,7 @@ def test_the_variance_of_the_certificate_is_that_of_its_increments(rate):
                 phi = 1.0
             change = phi * (rule[cells[i]] - f[group[i]]) / size[group[i]]
             expected += share * weight[i] * odds * change**2
-    assert fixed + spread @ (1 / p) == pytest.approx(expected, rel=1e-9)
+    assert gap.fixed + gap.spread @ (1 / p) == pytest.approx(expected, rel=1e-9)
 
 
 # pooled costs
@@ -270,7 +272,7 @@ def test_costs_are_pooled_over_people_whom_no_member_tells_apart():
     costs = pooled(log, table, people=400)
     assert len(costs.cost) == 3
     of_log = costs.of_past[: len(log)]
-    guesses = choose._similar_cells(
+    guesses = cost_posterior._similar_cells(
         costs.accepts,
         *(
             np.bincount(of_log, weights=column)
@@ -315,7 +317,7 @@ def test_what_a_forecast_is_worth_is_found(worth):
         accepted.astype(int), draw.beta(worth * mean, worth * (1 - mean), size=4_000)
     ).astype(float)
     residual, squares = bad - accepted * mean, bad * (1 - mean) ** 2 + (accepted - bad) * mean**2
-    found = choose._pseudo_count(residual, squares, accepted, np.full(4_000, mean))
+    found = cost_posterior._pseudo_count(residual, squares, accepted, np.full(4_000, mean))
     assert found == pytest.approx(worth, rel=0.15)
 
 
@@ -333,7 +335,7 @@ def test_the_error_of_the_guess_is_shared_by_all_cells():
     """
     accepts = np.arange(10) >= np.arange(1, 10)[:, np.newaxis]
     people = np.full(10, 20.0)
-    guess = choose._similar_cells(accepts, people, np.full(10, 2.0), np.full(10, 3.0))
+    guess = cost_posterior._similar_cells(accepts, people, np.full(10, 2.0), np.full(10, 3.0))
     costs = PooledCosts(
         accepts,
         np.zeros(0, dtype=int),
@@ -459,7 +461,7 @@ def test_a_learner_that_explores_nothing_regrets_more(monkeypatch):
     worlds = [random_population(seed) for seed in (5, 6)]
     priced = sum(regret(world) for world in worlds)
     monkeypatch.setattr(
-        Objective, "minimise", lambda self, _, start: choose.FrankWolfeResult(start, 0, 1, True)
+        Objective, "minimise", lambda self, _, start: FrankWolfeResult(start, 0, 1, True)
     )
     assert sum(regret(world) for world in worlds) > 1.1 * priced
 
@@ -613,8 +615,8 @@ def test_the_guess_of_a_cell_is_that_of_the_penalised_regression():
     share = people / people.sum()
     centred = accepts - (accepts @ share)[:, np.newaxis]
     _, _, components = np.linalg.svd(centred * np.sqrt(share), full_matrices=False)
-    z = np.c_[(components[: choose.COMPONENTS] / np.sqrt(share)).T, np.ones(30)]
-    penalty = np.append(np.ones(choose.COMPONENTS), choose.LEAST_PENALTY)
+    z = np.c_[(components[: cost_posterior.COMPONENTS] / np.sqrt(share)).T, np.ones(30)]
+    penalty = np.append(np.ones(cost_posterior.COMPONENTS), cost_posterior.LEAST_PENALTY)
 
     def objective(w):
         s = z @ w
@@ -622,12 +624,14 @@ def test_the_guess_of_a_cell_is_that_of_the_penalised_regression():
         return fit + penalty @ w**2 / 2
 
     w = minimize(objective, np.zeros(z.shape[1]), tol=1e-12).x
-    found = choose._similar_cells(accepts, people, negative, labels)
+    found = cost_posterior._similar_cells(accepts, people, negative, labels)
     m = 1 / (1 + np.exp(-z @ w))
     assert found.chance == pytest.approx(m, abs=0.02)
     # Laplace: the slopes vary by the inverse of the objective's curvature, given the intercept
     slopes = z[:, :-1]
-    bend = slopes.T @ (slopes * (labels * m * (1 - m))[:, np.newaxis]) + np.eye(choose.COMPONENTS)
+    bend = slopes.T @ (slopes * (labels * m * (1 - m))[:, np.newaxis]) + np.eye(
+        cost_posterior.COMPONENTS
+    )
     of_score = np.einsum("ij,jk,ik->i", slopes, np.linalg.inv(bend), slopes)
     assert found.error == pytest.approx(m * (1 - m) * np.sqrt(of_score), rel=0.25)
     drawn = found.drawn(np.random.default_rng(0), 4_000)
@@ -639,7 +643,7 @@ def test_a_cell_without_labels_is_guessed_by_its_neighbours_not_by_all():
     accepts = np.arange(10) >= np.arange(1, 10)[:, np.newaxis]
     labels = np.append(np.full(9, 20.0), 0.0)
     negative = labels * (np.arange(10) < 5)
-    guess = choose._similar_cells(accepts, np.full(10, 20.0), negative, labels)
+    guess = cost_posterior._similar_cells(accepts, np.full(10, 20.0), negative, labels)
     assert guess.chance[-1] < 0.3 < 0.5 < negative.sum() / labels.sum()
 
 
@@ -654,6 +658,9 @@ def test_an_audit_coin_wastes_nothing_of_the_limit(coin):
     upper = np.array([[0.0, 0.0, 0.2]])
     deployable = CertifiedSet((None,) * 3, np.array([[1.0], [0.0], [0.5]]), -upper, upper, 0.1, "x")
     costs = np.array([1.0, 1.0, 0.0])
-    for permitted, used in ((deployable.beside(coin), 0.1), (deployable, 0.1 * (1 - coin))):
+    for permitted, used in (
+        (deployable.beside_audit_coin(coin), 0.1),
+        (deployable, 0.1 * (1 - coin)),
+    ):
         mixed = (1 - coin) * permitted.programs(1.0)[0].cheapest(costs)
         assert float(upper[0] @ mixed) == pytest.approx(used)

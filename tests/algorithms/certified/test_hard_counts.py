@@ -11,7 +11,7 @@ from evenhand import CertifiedLearner, storage
 from evenhand.algorithms.certified.hard_counts import (
     budget_left,
     budget_spent,
-    room,
+    remaining,
     with_entry,
     without_coin,
 )
@@ -37,9 +37,9 @@ def test_the_weight_of_the_coin_moves_between_constants_so_differences_stay():
 
 
 def test_a_label_that_has_not_come_is_on_the_bill():
-    assert room(10, None, table(7, pending=7), None) == (3, inf)
-    assert room(10, None, table(12), None) == (0, inf)
-    assert room(None, None, table(12), None) == (inf, inf)
+    assert remaining(10, None, table(7, pending=7), None) == (3, inf)
+    assert remaining(10, None, table(12), None) == (0, inf)
+    assert remaining(None, None, table(12), None) == (inf, inf)
 
 
 def test_a_budget_is_spent_when_no_label_can_free_it():

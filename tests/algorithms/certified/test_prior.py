@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from evenhand import FalsePositiveRate
 from evenhand.algorithms.certified import prior
-from evenhand.algorithms.certified.choose import PooledCosts
+from evenhand.algorithms.certified.cost_posterior import PooledCosts
 from evenhand.algorithms.certified.evidence import PastPeople
 from evenhand.algorithms.certified.prior import likely_delta_parts
 

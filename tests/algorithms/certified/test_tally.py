@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand import CertifiedLearner, ScoreThresholds, Stumps
-from evenhand.algorithms.certified.choose import TOLERANCE, Objective
+from evenhand.algorithms.certified.objective import TOLERANCE, Objective
 from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, Tally
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome

@@ -46,9 +46,9 @@ def certificate(
     evidence = state.evidence
     process = state.process
     groups = state.groups or ()
-    pairs = guarantee.pairs(groups)
+    names = guarantee.gaps(groups)
     named = tuple(map(plain_label, groups))
-    lower, upper = gaps if gaps is not None else (np.zeros(len(pairs)), np.zeros(len(pairs)))
+    lower, upper = gaps if gaps is not None else (np.zeros(len(names)), np.zeros(len(names)))
     lower = np.maximum(lower, -1.0)
     upper = np.minimum(upper, 1.0)
     fingerprint, models = _fingerprint(policy)
@@ -73,7 +73,7 @@ def certificate(
         ),
         gaps=tuple(
             GapInterval(rate.symbol, named[k], named[j], float(lower[i]), float(upper[i]))
-            for i, (rate, j, k) in enumerate(pairs)
+            for i, (rate, j, k) in enumerate(names)
         ),
         valid_until=valid_until,
         groups=named,

@@ -157,7 +157,7 @@ def _with_accepted_shares_of(
         accepted = process.table(cohort.features[inside], shown) @ rounds[inside]
     doubtful = float(rounds[~inside].sum()) + cohort.lost
     people = float(rounds[inside].sum())
-    of_members = state.accepted_shares.update(accepted[: record.rules], people, doubtful)
+    of_members = state.accepted_shares.update(accepted[: record.n_members], people, doubtful)
     if not decide or state.group_accepted_shares is None:
         return of_members, None
     known = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)

@@ -200,6 +200,11 @@ class Prospect:
         """(earlier, later) for each pair of groups."""
         return list(combinations(range(self.groups), 2))
 
+    def _of_rate(self, values: FloatArray, rate: int) -> FloatArray:
+        """(..., pairs, M): those of (..., gaps, M) that are one rate's."""
+        shape = (*values.shape[:-2], len(self.rates), len(self._pairs), values.shape[-1])
+        return values.reshape(shape)[..., rate, :, :]
+
     @cached_property
     def _by_group(self) -> FloatArray:
         """(n, G): the weights of one group's people in each column."""
@@ -335,11 +340,11 @@ class Prospect:
 
         old: the part of the information that is there already.
         """
-        pairs = len(self._pairs)
-        rows = slice(None) if rate is None else slice(rate * pairs, (rate + 1) * pairs)
         middle = self._middle(old)
-        ends = np.minimum(middle + widths, 1.0), np.minimum(widths - middle, 1.0)
-        constraints = np.concatenate([end[..., rows, :] for end in ends], axis=-2)
+        ends = [np.minimum(middle + widths, 1.0), np.minimum(widths - middle, 1.0)]
+        if rate is not None:
+            ends = [self._of_rate(end, rate) for end in ends]
+        constraints = np.concatenate(ends, axis=-2)
         if self.accepted is None:
             return MixtureProgram(constraints, self.limit).cheapest(self.cost)
         accepted = np.broadcast_to(self.accepted, (*constraints.shape[:-2], 1, len(self.accepted)))
@@ -446,8 +451,8 @@ class Prospect:
             constants = weights[:, 0] + weights[:, 1]
             weights[:, 0] = floor + np.maximum(weights[:, 0], parts[-1] * constants)
             if self.accepted is not None:
-                room = np.maximum(self.most - weights[:, 2:] @ self.accepted[2:], 0.0)
-                weights[:, 0] = np.minimum(weights[:, 0], room)
+                remaining = np.maximum(self.most - weights[:, 2:] @ self.accepted[2:], 0.0)
+                weights[:, 0] = np.minimum(weights[:, 0], remaining)
             weights[:, 1] = np.maximum(floor + constants - weights[:, 0], 0.0)
             V, K = self.moments(weights @ self.accepts)
             gained = length * self.efficiency / V
@@ -479,12 +484,11 @@ class Prospect:
         if self.full == 0.0:
             return ()
         reached = course.reaches(HALF * self.full)
-        pairs = len(self._pairs)
         half = reached if isfinite(reached) else None
         mixed = course.final[2:] if course.final[2:].any() else self._known[2:]
         forecasts = []
         for r, rate in enumerate(self.rates):
-            people = (self._labelled[0] * course.information)[r * pairs : (r + 1) * pairs, 2:]
+            people = self._of_rate(self._labelled[0] * course.information, r)[:, 2:]
             seen = float(people.min(axis=0) @ mixed / mixed.sum())
             labels = self._counting[r][1]
             rounds = half, course.start, horizon

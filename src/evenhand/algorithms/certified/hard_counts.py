@@ -32,7 +32,7 @@ def budget_spent(audit_budget: float | None, rounds: Rounds) -> bool:
     return budget_left(audit_budget, rounds) + rounds.audits_pending < 1
 
 
-def room(
+def remaining(
     audit_budget: float | None, quota: Quota | None, rounds: Rounds, now: float | None
 ) -> tuple[float, float]:
     """How many people the audit coin may accept, and how many may be accepted at all, before
@@ -60,7 +60,7 @@ def gate(
 
     The weight of an audit coin that is not tossed goes to reject-all, never to the rest of the
     policy. Once paused, audits go on when half of what is left of the budget is free, so that
-    late labels do not make an epoch of each person. audits_left, accepts_left: `room`.
+    late labels do not make an epoch of each person. audits_left, accepts_left: `remaining`.
     """
     sure = rounds.audit_bill - rounds.audits_pending
     wanted = 1.0

@@ -40,14 +40,14 @@ class EpochRecord:
 
     bets: how much is bet on each hypothesis; None where there are none. regression:
     m(x), fitted to people of cohorts that had closed before. labelled (G,): in which groups labels
-    may be looked at (see `labelled_groups`). rules: how many hypotheses there were, whose accepted
+    may be looked at (see `labelled_groups`). n_members: how many members there were, whose accepted
     shares its people are counted for.
     """
 
     bets: EpochPlan | None
     regression: OutcomeRegression
     labelled: BoolArray
-    rules: int = 0
+    n_members: int = 0
 
     def __post_init__(self) -> None:
         if self.bets is not None and self.bets.inverse_share.shape[1] != len(self.labelled):

@@ -28,8 +28,10 @@ from math import inf
 
 import numpy as np
 
-from evenhand.algorithms.certified.choose import CertifiedSet, Exploration, PooledCosts
+from evenhand.algorithms.certified.cost_posterior import PooledCosts
+from evenhand.algorithms.certified.deployable import CertifiedSet
 from evenhand.algorithms.certified.forecast import Prospect, Trajectory, epoch_length
+from evenhand.algorithms.certified.objective import Exploration
 from evenhand.estimation.log import find_contexts
 from evenhand.words import FloatArray, IntArray
 
@@ -69,11 +71,12 @@ def expected_course(
         )
         affordable = (budget / (length * bad) - floor) / max(1.0 - floor, 1e-12)
         most_audits = float(np.clip(affordable, 0.0, 1.0))
-        if certified.beside(floor).least > most_audits:  # the audit budget outranks the floor
+        # the audit budget outranks the floor
+        if certified.beside_audit_coin(floor).least > most_audits:
             certified = certified.without_floor()
         # what will be deployed
         found = Exploration(
-            certified.beside(floor),
+            certified.beside_audit_coin(floor),
             costs,
             rates=prospect.rates,
             groups=prospect.groups,
@@ -90,7 +93,7 @@ def expected_course(
         ).best(generator)
         weights = (1.0 - floor) * found.weights
         weights[0] += floor
-        weights = certified.within(weights, floor)
+        weights = certified.repair_cap(weights, floor)
         # what that brings: evidence about gaps, and labels that make costs known
         V, K = prospect.moments(weights @ prospect.accepts)
         gained = length * prospect.efficiency / V

@@ -19,7 +19,7 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.algorithms.certified.choose import PooledCosts
+from evenhand.algorithms.certified.cost_posterior import PooledCosts
 from evenhand.algorithms.certified.evidence import PastPeople, group_codes
 from evenhand.algorithms.certified.simplex import MixtureProgram
 from evenhand.fairness.rates import Rate

@@ -11,7 +11,8 @@ from math import log
 import numpy as np
 
 from evenhand.algorithms.certified.accepted_shares import AcceptedShares
-from evenhand.algorithms.certified.choose import SCHEDULE, PooledCosts
+from evenhand.algorithms.certified.choose import SCHEDULE
+from evenhand.algorithms.certified.cost_posterior import PooledCosts
 from evenhand.algorithms.certified.drift import DriftWatch
 from evenhand.algorithms.certified.evidence import first_arrivals
 from evenhand.algorithms.certified.intervals import BettingProcess
@@ -93,19 +94,20 @@ def start(
     people: ClosedPeople,
     *,
     hypotheses: HypothesisClass,
-    rules: tuple[Hypothesis, ...],
+    candidates: tuple[Hypothesis, ...],
     arrivals: int,
     loss: TransformedLoss,
 ) -> CertifiedState:
     """Fix groups and hypotheses, book delta_r, and begin: people of later epochs are judged,
     those who wait for their labels are not. CannotStart if there is no rule to judge.
 
-    rules: the candidates; arrivals: N_0, whose values are cuts.
+    candidates: members from the start; arrivals: N_0, whose values are cuts.
     """
     guarantee = state.guarantee
     groups = guarantee.groups or state.evidence.groups
-    members = () if guarantee.nominates else _members(state, rounds, hypotheses, rules, arrivals)
-    candidates = rules if guarantee.nominates else ()
+    members: tuple[Hypothesis, ...] = ()
+    if not guarantee.nominates:
+        members = _members(state, rounds, hypotheses, candidates, arrivals)
     ledger = state.ledger
     accepted_shares, group_accepted_shares = _first_accepted_shares(
         guarantee, state.run, members, groups
@@ -141,7 +143,7 @@ def start(
         drift=drift,
         trouble=None,
     )
-    if not candidates:
+    if not (guarantee.nominates and candidates):
         return state
     # the first nominees; when the next ones are due does not depend on them
     return replace(
@@ -161,7 +163,7 @@ def _members(
     state: CertifiedState,
     rounds: Rounds,
     hypotheses: HypothesisClass,
-    rules: tuple[Hypothesis, ...],
+    candidates: tuple[Hypothesis, ...],
     arrivals: int,
 ) -> tuple[Hypothesis, ...]:
     """The finite class that all later rounds are judged by: H itself, or its cuts at the values
@@ -169,10 +171,10 @@ def _members(
     no cut, or none of them is left, of the first 2 N_0, 4 N_0, ...: these numbers are preset, too.
     """
     arrived = rounds.decided - state.began
-    members = _members_of(state, rounds, hypotheses, rules, arrivals)
+    members = _members_of(state, rounds, hypotheses, candidates, arrivals)
     while not members and 2 * arrivals <= arrived:
         arrivals *= 2
-        members = _members_of(state, rounds, hypotheses, rules, arrivals)
+        members = _members_of(state, rounds, hypotheses, candidates, arrivals)
     if not members:
         raise CannotStart(
             f"none of the rules of {type(hypotheses).__name__} tells the first {arrivals} people "
@@ -185,7 +187,7 @@ def _members_of(
     state: CertifiedState,
     rounds: Rounds,
     hypotheses: HypothesisClass,
-    rules: tuple[Hypothesis, ...],
+    candidates: tuple[Hypothesis, ...],
     arrivals: int,
 ) -> tuple[Hypothesis, ...]:
     source = watched(hypotheses)
@@ -194,7 +196,7 @@ def _members_of(
         source = Stumps(max_bins=CUTS)
     past = first_arrivals(rounds, state.began, state.began + arrivals)
     if not len(past.features):
-        return rules
+        return candidates
     try:
         bound = source.bind(past.features, past.group if state.guarantee.group_decides else None)
         if not isinstance(bound, Enumeration):
@@ -211,8 +213,8 @@ def _members_of(
         every = [bound.hypothesis(i) for i in range(size)]
     except OwnPartFailed as failure:
         raise CannotStart(str(failure)) from failure
-    new = (hypothesis for hypothesis in every if not is_constant(hypothesis))
-    return (*rules, *(hypothesis for hypothesis in new if not rules or hypothesis not in rules))
+    more = [one for one in every if not is_constant(one) and one not in candidates]
+    return (*candidates, *more)
 
 
 def _process(

@@ -112,10 +112,15 @@ class Guarantee:
         """The false-alarm probability of the drift tests in run r."""
         return run_share(self.drift_false_alarm, run, reserve=RESERVE)
 
-    def pairs(self, groups: tuple[object, ...]) -> list[tuple[Rate, int, int]]:
+    def gaps(self, groups: tuple[object, ...]) -> list[tuple[Rate, int, int]]:
         """(rate, earlier, later) of each gap, in the order of all intervals."""
-        pairs = list(combinations(range(len(groups)), 2))
-        return [(rate, earlier, later) for rate in self.rates for earlier, later in pairs]
+        return gaps_between(self.rates, len(groups))
+
+
+def gaps_between(rates: tuple[Rate, ...], groups: int) -> list[tuple[Rate, int, int]]:
+    """(rate, earlier, later) of each gap, in the order of all intervals."""
+    pairs = list(combinations(range(groups), 2))
+    return [(rate, earlier, later) for rate in rates for earlier, later in pairs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,8 +320,8 @@ class CertifiedState:
         if not self.guarantee.group_decides:
             return process.members, lower, upper
         own = np.eye(len(groups))
-        pairs = self.guarantee.pairs(groups)
-        exact = np.array([rate.sign * (own[k] - own[j]) for rate, j, k in pairs])
+        gaps = self.guarantee.gaps(groups)
+        exact = np.array([rate.sign * (own[k] - own[j]) for rate, j, k in gaps])
         members = (*process.members, *(GroupClassifier(group) for group in groups))
         return (
             members,

@@ -303,7 +303,7 @@ class Certified:
                     rounds,
                     people,
                     hypotheses=self.hypotheses,
-                    rules=self.rules,
+                    candidates=self.candidate_rules,
                     arrivals=self._first_arrivals,
                     loss=self.loss,
                 )
@@ -381,11 +381,11 @@ class Certified:
                 chosen = nominees(state, own, inputs.log, people, inputs.regression, self.loss)
             except FAILED as failure:  # what is certified stays; at the next closing once more
                 state = replace(state, trouble=str(failure))
-                return state, inputs.by_descent(length)
+                return state, inputs.by_algorithm_1(length)
             labels = float(inputs.log.accepted.sum())
             state = replace(nominate(state, chosen, inputs.round, labels), trouble=None)
             inputs = replace(inputs, state=state)
-        return state, inputs.by_descent(length)
+        return state, inputs.by_algorithm_1(length)
 
     def _freeze(
         self, state: CertifiedState, inputs: PlanningInputs, schema: Schema | None
@@ -443,17 +443,17 @@ class Certified:
         """Whether there is an audit budget or a quota."""
         return self.audit_budget is not None or self.quota is not None
 
-    def room(self, rounds: Rounds, now: float | None) -> tuple[float, float]:
+    def remaining(self, rounds: Rounds, now: float | None) -> tuple[float, float]:
         """How many people the audit coin may accept, and how many may be accepted at all, before
         anything more is known.
         """
-        return hard_counts.room(self.audit_budget, self.quota, rounds, now)
+        return hard_counts.remaining(self.audit_budget, self.quota, rounds, now)
 
     def gate(
         self, state: CertifiedState, rounds: Rounds, now: float | None
     ) -> tuple[CertifiedState, Epoch | None]:
         """Before a coin is tossed: the epoch that the counts allow; None: the open one."""
-        audits, accepts = self.room(rounds, now)
+        audits, accepts = self.remaining(rounds, now)
         return hard_counts.gate(state, rounds, self.audit_budget, audits, accepts)
 
     def with_variants(
@@ -518,7 +518,7 @@ class Certified:
 
     def check_first(self, rows: FloatArray, group: GroupArray | None) -> None:
         """InvalidInput if a candidate cannot decide about the first people."""
-        require_readable(self.rules, rows, group if self.group_use == "decide" else None)
+        require_readable(self.candidate_rules, rows, group if self.group_use == "decide" else None)
 
     def check_people(self, state: CertifiedState, rows: FloatArray, rounds: Rounds) -> None:
         """InvalidInput if a model that is going to judge these people cannot read them: a word
@@ -558,8 +558,8 @@ class Certified:
         as_groups(self.groups)
 
     @property
-    def rules(self) -> tuple[Hypothesis, ...]:
-        """The candidates: rules that are members from the start."""
+    def candidate_rules(self) -> tuple[Hypothesis, ...]:
+        """The candidates as hypotheses: rules that are members from the start."""
         return as_candidates(self.candidates)
 
     @property
@@ -604,5 +604,7 @@ class Certified:
 
     def reading(self, schema: Schema) -> "Certified":
         """The same for people with these columns."""
-        rules = reading(self.rules, schema) or None
-        return replace(self, hypotheses=class_reading(self.hypotheses, schema), candidates=rules)
+        candidates = reading(self.candidate_rules, schema) or None
+        return replace(
+            self, hypotheses=class_reading(self.hypotheses, schema), candidates=candidates
+        )
