@@ -17,7 +17,7 @@ from evenhand import schema, theory
 from evenhand.bandit.feasibility import iteration_cap
 from evenhand.bounds import betting
 from evenhand.planning import launch_plan
-from evenhand.tables import described, frame
+from evenhand.tables import cleaning, frame
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -47,7 +47,7 @@ CONSTANTS = {
     "how-to/planning.md": {f"{launch_plan.PROBABLE:.0%}", f"{launch_plan.SURE:.0%}", "95%"},
     "how-to/your-table.md": {
         constant(frame.MOST_CATEGORIES),
-        constant(described.FEWEST),
+        constant(cleaning.FEWEST),
         *("51000", "51"),  # the two readings of 51,000
     },
     "operating.md": {"200", "503", "410"},  # answers over HTTP

@@ -12,6 +12,7 @@ else, such as a log of decisions; `read_rows` does so for a name or a descriptio
 that name columns use it.
 """
 
+from evenhand.tables.cleaning import FEWEST, read_rows, read_table
 from evenhand.tables.column import (
     MISSING,
     Ambiguity,
@@ -24,23 +25,12 @@ from evenhand.tables.column import (
     same_value,
 )
 from evenhand.tables.data_warnings import DataWarning, data_warnings, many_left_out
-from evenhand.tables.described import (
-    DECISION,
-    FEWEST,
-    OUTCOME,
+from evenhand.tables.description import (
     READING,
     Description,
-    TwoValues,
-    chosen_groups,
     describe,
-    group_texts,
-    matching_values,
     own_description,
     read_description,
-    read_rows,
-    read_table,
-    two_values,
-    with_missing_group,
 )
 from evenhand.tables.frame import (
     MISSING_VALUE,
@@ -61,6 +51,16 @@ from evenhand.tables.recipe import (
     recipe_to_json,
     schema_of,
     source_columns,
+)
+from evenhand.tables.values import (
+    DECISION,
+    OUTCOME,
+    TwoValues,
+    chosen_groups,
+    group_texts,
+    matching_values,
+    two_values,
+    with_missing_group,
 )
 
 __all__ = [

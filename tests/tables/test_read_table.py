@@ -15,7 +15,7 @@ from evenhand.tables import (
     read_table,
     two_values,
 )
-from evenhand.tables.described import DECISION
+from evenhand.tables.values import DECISION
 
 BASIC = 'path = "loans.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "sex"\n'
 
