@@ -210,14 +210,8 @@ class PlanningInputs:
         costs, deployable = self.pooled
         codes = group_codes(self.past.group, groups)
         inside = codes >= 0
-        most = (self._affordable(length) - floor) / max(1.0 - floor, 1e-12)
-        most_audits = float(np.clip(most, 0.0, 1.0))
-        permitted = deployable
-        # the audit budget outranks the floor
-        if deployable.beside_audit_coin(floor).least > most_audits:
-            permitted = deployable.without_floor()
         found = Exploration(
-            permitted.beside_audit_coin(floor),
+            deployable,
             costs,
             rates=state.guarantee.rates,
             groups=len(groups),
@@ -229,12 +223,11 @@ class PlanningInputs:
             rounds=rounds,
             length=float(length),
             ahead=max(self.rounds_ahead - length, 0.0),
-            most_audits=most_audits,
             more_audits=self.audit_rate == "auto",
-        ).best(stream(state.guarantee.seed, "pricing", self.number))
-        weights = (1.0 - floor) * found.weights
-        weights[0] += floor
-        policy, gaps, accepted = _deployed(deployable, permitted.repair_cap(weights, floor))
+        ).with_audit_coin(
+            self._affordable(length), stream(state.guarantee.seed, "pricing", self.number)
+        )
+        policy, gaps, accepted = _deployed(deployable, found.weights)
         return Choice(policy, gaps, accepted, floor, found.steps, found.oracle_calls, found.halted)
 
     def by_algorithm_1(self, length: int) -> Choice:

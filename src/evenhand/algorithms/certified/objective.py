@@ -80,8 +80,8 @@ class Exploration:
     Rows of `deployable.lower` are the gaps, for each rate and pair (earlier, later) of the groups.
     group, weight, negative, cell (n,): past people by whom the variance of the certificate is
     forecast, with the code of their group, m = P[y = -1 | x] and their cell. rounds: t; length: l;
-    ahead: N. most_audits: the largest weight of accept-all in Q. more_audits: whether
-    exploration may raise it above that in the cheapest mixture.
+    ahead: N. more_audits: whether exploration may raise the weight of accept-all in Q above that in
+    the cheapest mixture; most_audits: how far at most.
     """
 
     deployable: CertifiedSet
@@ -96,11 +96,30 @@ class Exploration:
     rounds: float
     length: float
     ahead: float
-    most_audits: float
     more_audits: bool
+    most_audits: float = 1.0
+
+    def with_audit_coin(
+        self, affordable: float, generator: np.random.Generator
+    ) -> FrankWolfeResult:
+        """mu + (1 - mu) Q, of which all of `deployable` is true. affordable: the weight of
+        accept-all for which audits stay within their budget.
+        """
+        floor = self.floor
+        most = (affordable - floor) / max(1.0 - floor, 1e-12)
+        most_audits = float(np.clip(most, 0.0, 1.0))
+        permitted = self.deployable
+        # the audit budget outranks the floor of a cap
+        if permitted.beside_audit_coin(floor).least > most_audits:
+            permitted = permitted.without_floor()
+        beside = permitted.beside_audit_coin(floor)
+        found = replace(self, deployable=beside, most_audits=most_audits).best(generator)
+        weights = (1.0 - floor) * found.weights
+        weights[0] += floor
+        return replace(found, weights=permitted.repair_cap(weights, floor))
 
     def best(self, generator: np.random.Generator) -> FrankWolfeResult:
-        """That mixture. Costs are drawn from their posterior by the generator."""
+        """Q, if `deployable` is what it may be. Costs are drawn from their posterior."""
         deployable = self.deployable
         costs = self.costs
         price_of = deployable.accepts @ costs.cost

@@ -69,14 +69,9 @@ def expected_course(
         certified = _with_narrower_shares(
             replace(deployable, lower=lower, upper=upper), np.sqrt(start / t)
         )
-        affordable = (budget / (length * bad) - floor) / max(1.0 - floor, 1e-12)
-        most_audits = float(np.clip(affordable, 0.0, 1.0))
-        # the audit budget outranks the floor
-        if certified.beside_audit_coin(floor).least > most_audits:
-            certified = certified.without_floor()
         # what will be deployed
         found = Exploration(
-            certified.beside_audit_coin(floor),
+            certified,
             costs,
             rates=prospect.rates,
             groups=prospect.groups,
@@ -88,12 +83,9 @@ def expected_course(
             rounds=t,
             length=length,
             ahead=max(horizon - t - length, 0.0),
-            most_audits=most_audits,
             more_audits=more_audits,
-        ).best(generator)
-        weights = (1.0 - floor) * found.weights
-        weights[0] += floor
-        weights = certified.repair_cap(weights, floor)
+        ).with_audit_coin(budget / (length * bad), generator)
+        weights = found.weights
         # what that brings: evidence about gaps, and labels that make costs known
         V, K = prospect.moments(weights @ prospect.accepts)
         gained = length * prospect.efficiency / V
