@@ -20,7 +20,7 @@ from evenhand.evaluation import DecisionLog, GateLedger, evaluate, gate, impact,
 from evenhand.evaluation.measurement import measure_policy
 from evenhand.faircsc import frontier
 from evenhand.fairness.delta_ledger import DeltaLedger
-from evenhand.fairness.findings import Finding
+from evenhand.findings import Finding
 from evenhand.shares import require_delta, require_limit, require_promise, require_share
 from evenhand.simulation.comparison import compare
 from evenhand.testing import assert_within

@@ -136,8 +136,9 @@ def plain(value: Any) -> Any:
 
 
 def plain_fields(record: Any) -> dict[str, Any]:
-    """The fields of a record as plain JSON."""
-    return {one.name: plain(getattr(record, one.name)) for one in fields(record)}
+    """The fields of a record as plain JSON, and the properties that its class names in `ALSO`."""
+    names = (*(one.name for one in fields(record)), *getattr(record, "ALSO", ()))
+    return {name: plain(getattr(record, name)) for name in names}
 
 
 class Shown(ABC):

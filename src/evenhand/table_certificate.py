@@ -49,8 +49,8 @@ from evenhand.fairness.certificate import (
     RateCeiling,
     plain_label,
 )
-from evenhand.fairness.findings import Finding, size_of, stands
 from evenhand.fairness.rates import RATES, RateLike, as_rates, require_certifiable
+from evenhand.findings import Finding, size_of, stands
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture

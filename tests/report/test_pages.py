@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.report import toys
 
+from evenhand.media.drawing import TEXT_VARIABLES
 from evenhand.report import Report, StudyReport, page, study_page
-from evenhand.report.drawing import TEXT_VARIABLES
 from evenhand.report.pages import findings, percent, same_exploration_note, study_findings
 from evenhand.simulation import Comparison, LearnerRuns, RunRecord
 

@@ -10,6 +10,7 @@ from tests.report.toys import study
 import evenhand as eh
 from evenhand.environments import lending
 from evenhand.learners import FairOnGathered
+from evenhand.media.drawing import draw_panels, inline_svg
 from evenhand.report import (
     certified_figure,
     certified_run_figure,
@@ -20,7 +21,6 @@ from evenhand.report import (
     regret_figure,
     save_figure,
 )
-from evenhand.report.drawing import draw_panels, inline_svg
 from evenhand.report.run_figures import (
     PANEL,
     WIDE,

@@ -14,7 +14,7 @@ import evenhand as eh
 from evenhand.errors import InvalidInput
 from evenhand.evaluation import gate
 from evenhand.fairness.certificate import GapInterval
-from evenhand.fairness.findings import ROUNDING
+from evenhand.findings import ROUNDING
 from evenhand.report.contents import contents
 from evenhand.report.handover import VERDICTS, write_report
 

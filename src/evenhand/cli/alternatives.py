@@ -154,7 +154,7 @@ def command(
     from evenhand.table_alternatives import alternatives
 
     if figure is not None:
-        from evenhand.report.drawing import require
+        from evenhand.media.drawing import require
 
         require("matplotlib")  # before the work, not after
     kinds = _kind(incumbent, accepted, rejected or ())

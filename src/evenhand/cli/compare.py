@@ -134,7 +134,7 @@ def command(
       fair-on-gathered          a limit on the gathered labels only: first_rounds
       accept-all, uniform       no learning
     """
-    from evenhand.report.drawing import installed
+    from evenhand.media.drawing import installed
     from evenhand.simulation.named import COMPARED, STUDIED, takes
 
     world, names = population(play, data, columns, kind)

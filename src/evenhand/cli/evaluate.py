@@ -160,7 +160,7 @@ def command(
     """
     from evenhand.evaluation import Candidate, evaluate, gate
     from evenhand.fairness.rates import as_rates
-    from evenhand.report.drawing import require
+    from evenhand.media.drawing import require
 
     if figure is not None:
         require("matplotlib")  # before the work, not after

@@ -235,7 +235,7 @@ def command(
     from evenhand.evaluation import PolicyFile
 
     if figure is not None:
-        from evenhand.report.drawing import require
+        from evenhand.media.drawing import require
 
         require("matplotlib")  # before the work, not after
     file = PolicyFile.read(policy)

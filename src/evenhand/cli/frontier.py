@@ -35,7 +35,7 @@ from evenhand.cli.show import (
 )
 from evenhand.contracts import Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput, install_hint
-from evenhand.fairness.findings import ROUNDING
+from evenhand.findings import ROUNDING
 from evenhand.policies import Mixture
 from evenhand.shares import require_limit, require_share
 from evenhand.tables import number
@@ -99,7 +99,7 @@ def command(
       evenhand frontier loans.csv --label repaid --good yes --group sex \\
           --rate fpr --limit 0.05 --limits 0:0.3:31 --out frontier.png --table frontier.csv
     """
-    from evenhand.report.drawing import installed, require
+    from evenhand.media.drawing import installed, require
 
     if out is not None:
         require("matplotlib")  # who asks for a picture is told before the work, not after

@@ -168,9 +168,9 @@ def command(
 
     A plan is an expectation, not a certificate: it is as good as the numbers it was given.
     """
+    from evenhand.media.drawing import require
     from evenhand.planning import plan_from_sample
     from evenhand.report import plan_figure, save_figure
-    from evenhand.report.drawing import require
 
     if out is not None:
         require("matplotlib")  # before the work, not after

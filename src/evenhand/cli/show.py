@@ -17,8 +17,8 @@ from evenhand.cli.messages import note_line, note_text, warning_text
 from evenhand.cli.problem import TableProblem
 from evenhand.contracts import Params
 from evenhand.errors import CannotEstimateRate, NotConverged
-from evenhand.fairness.findings import ROUNDING
 from evenhand.fairness.rates import RATES, GapConstraints
+from evenhand.findings import ROUNDING
 from evenhand.policies import Mixture
 from evenhand.shown import counted
 from evenhand.tables import Note

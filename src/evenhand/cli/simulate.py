@@ -23,8 +23,8 @@ from evenhand.cli.options import (
 )
 from evenhand.contracts import Environment, Policy
 from evenhand.errors import InvalidInput
-from evenhand.fairness.findings import ROUNDING
 from evenhand.fairness.rates import as_rates
+from evenhand.findings import ROUNDING
 
 if TYPE_CHECKING:
     from evenhand.contracts import Learner
@@ -205,7 +205,7 @@ def command(
       evenhand simulate --environment lending --learner two-phase --rounds 50000 --seed 1
       evenhand simulate --learner certified --capacity 0.2 --rounds 50000
     """
-    from evenhand.report.drawing import require
+    from evenhand.media.drawing import require
     from evenhand.simulation import simulate
     from evenhand.simulation.named import make_learner
     from evenhand.simulation.record import record

@@ -110,7 +110,7 @@ def command(
       unconstrained      a bandit that looks at cost alone
       accept-all         no learning
     """
-    from evenhand.report.drawing import require
+    from evenhand.media.drawing import require
     from evenhand.simulation.named import STUDIED, takes
     from evenhand.simulation.study import StudyPlan, study, write_parquet
     from evenhand.tables import data_warnings

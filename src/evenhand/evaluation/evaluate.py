@@ -31,8 +31,8 @@ from evenhand.evaluation.log_betting import LoggedGaps, LossBound, LossRows, coh
 from evenhand.evaluation.policy_files import HINT, PolicyFile, read_document
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.delta_ledger import DeltaLedger
-from evenhand.fairness.findings import Finding, judge, size_of
 from evenhand.fairness.rates import Rate, require_certifiable
+from evenhand.findings import Finding, judge, size_of
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.policies import Mixture
 from evenhand.shares import require_delta, require_limit

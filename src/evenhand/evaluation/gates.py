@@ -22,7 +22,7 @@ from typing import Protocol
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.delta_ledger import inverse_square_share
-from evenhand.fairness.findings import Finding, Status, judge
+from evenhand.findings import Finding, Status, judge
 from evenhand.shares import require_delta, require_least_ratio, require_limit
 
 EXIT_CODES: dict[Status, int] = {"within": 0, "above": 1, "not shown": 3}

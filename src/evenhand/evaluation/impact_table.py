@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from evenhand.bounds.proportions import Interval, ratio_interval
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.fairness.findings import Finding, Status
+from evenhand.findings import Finding, Status
 from evenhand.people import (
     GroupColumn,
     as_decisions,

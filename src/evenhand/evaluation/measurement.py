@@ -57,8 +57,8 @@ from evenhand.contracts import Json, Policy, Rate
 from evenhand.errors import InvalidInput
 from evenhand.fairness.acceptance import MEANING, Acceptance
 from evenhand.fairness.certificate import plain_label
-from evenhand.fairness.findings import Finding, judge, size_of
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
+from evenhand.findings import Finding, judge, size_of
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.people import (
     GroupColumn,

@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.fairness.findings import ROUNDING
+from evenhand.findings import ROUNDING
 from evenhand.shown import counted
 from evenhand.words import FloatArray, Group, GroupArray, IntArray
 

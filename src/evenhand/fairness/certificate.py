@@ -16,7 +16,7 @@ from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.acceptance import MEANING, Acceptance
-from evenhand.fairness.findings import ROUNDING, Finding, Status, size_of, stands
+from evenhand.findings import ROUNDING, Finding, Status, size_of, stands
 from evenhand.shares import require_delta, require_promise
 from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, counted
 

@@ -32,7 +32,7 @@ from evenhand.errors import InvalidInput
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.faircsc import FairCSC, bind_fair
 from evenhand.fairness import GapConstraints
-from evenhand.fairness.findings import ROUNDING
+from evenhand.findings import ROUNDING
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.shares import require_share

@@ -3,7 +3,7 @@
 matplotlib and jinja2 are imported when one is made (the extra `plots`).
 """
 
-from evenhand.report.drawing import save_figure
+from evenhand.media.drawing import save_figure
 from evenhand.report.estimate_figures import evaluation_figure, plan_figure
 from evenhand.report.handover import write_report
 from evenhand.report.pages import Report, StudyReport, page, study_page

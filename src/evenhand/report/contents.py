@@ -16,11 +16,11 @@ from evenhand.evaluation.impact_table import ImpactRow
 from evenhand.evaluation.measurement import PairMeasure, RateMeasure
 from evenhand.fairness.acceptance import MEANING, Acceptance
 from evenhand.fairness.certificate import GapInterval, Scalar
+from evenhand.media.drawing import ALARM, INK, LOOKS, MUTED, Panel
 from evenhand.planning import LaunchPlan
 from evenhand.planning.launch_plan import ASSUMPTIONS as PLAN_ASSUMPTIONS
 from evenhand.planning.launch_plan import Milestone
 from evenhand.report import estimate_figures
-from evenhand.report.drawing import ALARM, INK, LOOKS, MUTED, Panel
 from evenhand.shown import Shown, counted
 from evenhand.table_alternatives import Alternatives
 from evenhand.table_certificate import TableCertification

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.evaluation import Evaluation
+from evenhand.media import drawing
 from evenhand.planning import LaunchPlan
-from evenhand.report import drawing
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:

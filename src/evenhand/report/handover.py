@@ -16,8 +16,8 @@ from pathlib import Path
 
 from evenhand.errors import InvalidInput
 from evenhand.evaluation.gates import GateResult
+from evenhand.media.drawing import inline_svg, require
 from evenhand.report.contents import Contents, PageTable, between, contents
-from evenhand.report.drawing import inline_svg, require
 from evenhand.report.pages import render
 
 PACKAGES = ("evenhand", "numpy", "scipy", "scikit-learn")

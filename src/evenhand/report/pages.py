@@ -14,8 +14,9 @@ import numpy as np
 
 from evenhand.fairness.rates import as_rates
 from evenhand.hypotheses import CLASSES
+from evenhand.media.drawing import Panel, css_variable, inline_svg, looks, require
+from evenhand.media.page import style
 from evenhand.registry import summary
-from evenhand.report.drawing import LINE_COLOURS, Panel, css_variable, inline_svg, looks, require
 from evenhand.report.run_figures import (
     PANEL,
     SMALL,
@@ -256,7 +257,7 @@ def render(template: str, **values: object) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(number=number, percent=percent, css_variable=css_variable)
-    return environment.get_template(template).render(line_colours=LINE_COLOURS, **values)
+    return environment.get_template(template).render(style=style(), **values)
 
 
 # what was found, in sentences that say no more than was measured

@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.faircsc import Frontier
 from evenhand.faircsc.frontier import convex_hull
 from evenhand.fairness.rates import Rate
-from evenhand.report.drawing import PLAIN, DrawOptions, require
+from evenhand.media.drawing import PLAIN, DrawOptions, require
 from evenhand.words import FloatArray, Group
 
 if TYPE_CHECKING:

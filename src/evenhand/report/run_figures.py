@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.fairness.findings import ROUNDING
-from evenhand.report.drawing import (
+from evenhand.findings import ROUNDING
+from evenhand.media.drawing import (
     ALARM,
     INK,
     LOOKS,

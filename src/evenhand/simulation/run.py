@@ -19,7 +19,7 @@ from evenhand.contracts import Environment, Learner, Policy
 from evenhand.environments import Discrete
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
-from evenhand.fairness.findings import ROUNDING
+from evenhand.findings import ROUNDING
 from evenhand.learners import EpochLearner
 from evenhand.randomness import stream
 from evenhand.shown import INK, Cell, Shown, draw_limit

@@ -23,7 +23,7 @@ from evenhand.fairness.certificate import (
     plain_label,
     standard_assumptions,
 )
-from evenhand.fairness.findings import ROUNDING
+from evenhand.findings import ROUNDING
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.rounds import Epoch, GroupCounts

@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.errors import install_hint
 from evenhand.shown import imported
-from evenhand.words import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
 
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 Dash = str | tuple[float, tuple[float, ...]]
 """A line style of matplotlib: a name, or an offset with the lengths of lines and gaps."""
 DrawOptions = dict[str, Any]
@@ -127,7 +129,8 @@ class Panel:
 PURPOSES = {
     "jinja2": ("writing a report", "plots"),
     "matplotlib": ("drawing a figure", "plots"),
-    "pyarrow": ("writing the table of a study's results", "study"),
+    "pyarrow": ("writing a table as Parquet", "study"),
+    "openpyxl": ("writing a workbook", "tables"),
 }
 """What a package is needed for, and the extra that brings it."""
 

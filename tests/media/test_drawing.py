@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from evenhand.errors import EvenhandError
-from evenhand.report.drawing import (
+from evenhand.media.drawing import (
     ALARM,
     LOOKS,
     SPARE,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evenhand.fairness.findings import ROUNDING, Finding, judge, size_of, stands
+from evenhand.findings import ROUNDING, Finding, judge, size_of, stands
 
 
 @pytest.mark.parametrize(
