@@ -81,9 +81,11 @@ def test_exit_code_summary_and_output(tmp_path, limit, code, status):
     decisions(tmp_path)
     done = gated(tmp_path, f"{WORDS} {limit}")
     assert done.returncode == code, done.stdout + done.stderr
-    assert "Gate:" in done.stdout
+    assert "what is allowed" in done.stdout
     assert (tmp_path / "outputs").read_text() == f"status={status}\n"
-    assert "| what | low | high | allowed | status |" in (tmp_path / "step_summary").read_text()
+    assert (
+        "| what | in the population | allowed | status |" in (tmp_path / "step_summary").read_text()
+    )
 
 
 @pytest.mark.thorough
@@ -142,7 +144,7 @@ def test_a_build_that_was_overtaken_looks_again_with_the_next_share(clones):
     booked = looks(origin)
     assert [look["commit"] for look in booked] == ["other", "3f2a"]
     assert booked[0]["share"] > booked[1]["share"]
-    assert first.stdout.count("Gate:") == 1
+    assert first.stdout.count("Within what is allowed") == 1
 
 
 def test_a_push_over_a_newer_account_is_turned_down(clones, monkeypatch):

@@ -263,8 +263,8 @@ def test_a_learner_is_certified_saved_and_goes_on_in_another_process(name, tmp_p
     assert decisions.accept.tolist() == accept
     assert decisions.propensity.tolist() == propensity
     assert certificate.digest == digest
-    assert f"Model: sha256 {learner.policy.models[0]}" in text
-    assert f"schema sha256 {learner.schema.sha256}" in text
+    assert f"sha256 {learner.policy.models[0]}" in text
+    assert f"sha256 {learner.schema.sha256}" in text
     assert "city (text)" in text
     assert "not serialisable" not in text
     again = Certificate.from_json(certificate.to_json())

@@ -430,7 +430,7 @@ def test_a_measurement_says_how_a_column_was_read():
     measured = measure(TAKEN.astype(int), GROUP, GOOD.astype(int))
     said = f"label: 1 is good ({GOOD.mean():.1%} of {ROWS})"
     assert measured.read == (f"accepted: 1 is accepted ({TAKEN.mean():.1%} of {ROWS})", said)
-    assert f"Read as {said}." in measured.describe()
+    assert said in measured.result().read
     assert said in measured.to_json()["read"]
     for form in ("truth values", "-1 and +1", "pandas: boolean", "objects: truth values"):
         assert measure(UNDERSTOOD[form](TAKEN), GROUP, UNDERSTOOD[form](GOOD)).read == ()

@@ -13,7 +13,6 @@ import pytest
 
 import evenhand as eh
 from evenhand.errors import EvenhandError, InvalidInput
-from evenhand.fairness.certificate import Certificate, GapInterval, standard_assumptions
 from evenhand.learners import AcceptAll
 from evenhand.shown import ROWS_SHOWN, Brief, Shown, brief, plain, plain_fields
 from evenhand.simulation import record
@@ -47,26 +46,10 @@ def planned():
     )
 
 
-def certificate(*gaps):
-    return Certificate(
-        limit=0.05,
-        delta=0.05,
-        spent=0.045,
-        bound="betting cell by cell",
-        policy="0" * 64,
-        window=(0, 9999),
-        assumptions=standard_assumptions(),
-        gaps=gaps,
-        groups=("<a>", "b"),
-    )
-
-
 MADE = {
     "frontier": traced,
     "run": run,
     "plan": planned,
-    "certificate": lambda: certificate(GapInterval("FPR", "b", "<a>", -0.01, 0.04)),
-    "constant": certificate,
     "certified learner": lambda: run().learner,
     "accept all": lambda: eh.simulate(AcceptAll(), WORLD, rounds=10, seed=0).learner,
 }
@@ -95,11 +78,6 @@ def test_it_draws_into_axes_of_one_s_own_or_new_ones(shown):
     assert drawn.has_data() or drawn.texts
     drawn.figure.canvas.draw()
     pyplot.close("all")
-
-
-def test_an_interval_is_drawn_as_long_as_it_is():
-    drawn = certificate(GapInterval("FPR", "b", "a", -0.05, 0.05)).plot()
-    assert drawn.lines[0].get_solid_capstyle() == "butt", "a cap would reach beyond the limit"
 
 
 def test_a_notebook_shows_a_headline_and_a_short_table(shown):
@@ -141,7 +119,7 @@ def test_a_long_table_is_shown_from_both_ends():
 
 def test_an_unknown_library_is_refused_with_those_that_are_known():
     with pytest.raises(InvalidInput, match="'dask'"):
-        certificate().to_frame("dask")
+        planned().to_frame("dask")
 
 
 @pytest.mark.parametrize(("missing", "call"), [("pandas", "to_frame()"), ("matplotlib", "plot()")])

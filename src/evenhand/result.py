@@ -40,7 +40,7 @@ class Between(NamedTuple):
 class Amount(NamedTuple):
     """A number with its unit, where no column says it."""
 
-    value: float
+    value: float | Between
     unit: Unit
 
 
@@ -396,7 +396,9 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """The verdict in one sentence, with the finding that decides it unless all is within."""
+        """The verdict in one sentence, with the finding that is farthest beyond what is allowed,
+        unless all is within.
+        """
         said = {
             "within": "within what is allowed",
             "above": "ABOVE what is allowed",
@@ -409,7 +411,7 @@ class Verdict:
             said += f" ({', '.join(bounds)})"
         deciding = [one for one in self.findings if one.status == self.status]
         if deciding and not self.passed:
-            one = deciding[0]
+            one = max(deciding, key=_beyond)
             said += f": {one.what} lies between {one.low:.4f} and {one.high:.4f}"
         return f"{said[0].upper()}{said[1:]}."
 
@@ -447,6 +449,12 @@ class Verdict:
             "about": self.about,
             "findings": [{**vars(one), "status": one.status} for one in self.findings],
         }
+
+
+def _beyond(one: Finding) -> tuple[float, float]:
+    """How far an interval lies beyond what is allowed: its nearer end, then its other one."""
+    ends = (one.limit - one.high, one.limit - one.low)
+    return ends if one.at_least else (one.low - one.limit, one.high - one.limit)
 
 
 def allowed(one: Finding) -> str:

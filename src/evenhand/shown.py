@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from evenhand.errors import EvenhandError, InvalidInput, install_hint
+from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, install_hint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,20 +119,27 @@ def brief(value: object) -> str:
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: arrays and tuples as lists, records by their `to_json` or their
-    fields; a number that is not finite becomes null.
+    fields; a number that is not finite becomes null, and so does a rule that cannot be written.
 
     >>> plain({"gaps": np.array([0.5, np.nan]), "names": ("a", "b")})
     {'gaps': [0.5, None], 'names': ['a', 'b']}
     """
-    if is_dataclass(value):
-        return value.to_json() if hasattr(value, "to_json") else plain_fields(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        try:
+            return value.to_json() if hasattr(value, "to_json") else plain_fields(value)
+        except NotSerialisable:
+            return None
     if isinstance(value, Mapping):
         return {name: plain(one) for name, one in value.items()}
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if isinstance(value, tuple | list):
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple | list | range):
         return [plain(one) for one in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+    if isinstance(value, float):
+        return value + 0.0 if isfinite(value) else None
+    return value
 
 
 def plain_fields(record: Any) -> dict[str, Any]:

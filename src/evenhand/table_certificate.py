@@ -31,15 +31,15 @@ table is for certifying.
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
 from evenhand.bounds.proportions import difference_interval, proportion_interval
-from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json, Rate
+from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Rate
 from evenhand.errors import CannotEstimateRate, InvalidInput, NotConverged, NotSerialisable
 from evenhand.faircsc import bind_fair
-from evenhand.fairness.acceptance import Acceptance
+from evenhand.fairness.acceptance import Acceptance, acceptance_table
 from evenhand.fairness.certificate import (
     GIVEN_POLICY_ASSUMPTIONS,
     SPLIT_TABLE_ASSUMPTIONS,
@@ -49,13 +49,23 @@ from evenhand.fairness.certificate import (
     RateCeiling,
     plain_label,
 )
+from evenhand.fairness.certified import (
+    WHO,
+    answer_with_use,
+    ceilings_table,
+    counts_table,
+    drawn,
+    gaps_table,
+)
 from evenhand.fairness.rates import RATES, RateLike, as_rates, require_certifiable
 from evenhand.findings import Finding, size_of, stands
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import as_class
+from evenhand.media import Told
 from evenhand.policies import Mixture
+from evenhand.result import Amount, Cell, Intervals, Result, Table, Verdict, column, with_rows
 from evenhand.shares import require_delta, require_promise, require_share
-from evenhand.shown import Brief, Cell, Shown
+from evenhand.shown import Brief
 from evenhand.table_parts import (
     FIT_SHARE,
     FIT_SHARE_OF_MODELS,
@@ -65,7 +75,6 @@ from evenhand.table_parts import (
     decision_counts,
     gap_names,
     gaps_of,
-    policy_json,
     split_table,
 )
 from evenhand.words import (
@@ -75,9 +84,6 @@ from evenhand.words import (
     LabelledSample,
     Prices,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LIMITS = (1.0, 0.5, 0.0)
 """Candidates are solutions at these multiples of the limit."""
@@ -118,7 +124,7 @@ class CertifiedRule(Brief):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TableCertification(Shown, Brief):
+class TableCertification(Told, Brief):
     """A policy that is certified on a table, with its certificate.
 
     Parameters
@@ -165,6 +171,8 @@ class TableCertification(Shown, Brief):
     certified_on: int
     model: tuple[GapInterval, ...] | None = None
     oracle_calls: int = 0
+
+    ALSO: ClassVar = ("delta", "learned_weight")
 
     @property
     def delta(self) -> float:
@@ -215,89 +223,91 @@ class TableCertification(Shown, Brief):
         allowed = self.certificate.limit if limit is None else limit
         return tuple(gap.finding(allowed) for gap in self.gaps)
 
-    def describe(self, names: Sequence[str] | None = None) -> str:
-        """The certification in words.
+    def result(self, names: Sequence[str] | None = None) -> Result:
+        """What is said of the certification.
 
         Parameters
         ----------
         names : sequence of str, optional
-            The names of the columns.
+            The names of the columns that rules look at.
 
         Returns
         -------
-        str
-            The claim, the policy, and what it costs.
+        Result
+            The verdict on what was judged, the claim, whom the policy accepts; the tables "gaps",
+            "acceptance", "rules" and others.
         """
-        lines = [*self.certificate.with_use([self.certificate.claim]), ""]
-        if self.model is not None:
-            lines += [f"The policy as it is: {gap.describe()}." for gap in self.model]
-        fitted = (
-            f"Fitted on {self.fitted_on:,} people, certified" if self.fitted_on else "Certified"
-        )
-        share = f"{self.learned_weight:.1%} of the weight is on learned rules."
-        lines += [
-            f"{fitted} on {self.certified_on:,} people; {share}",
-            f"Cost per person {self.cost:.4f}; the better constant {self.constant_cost:.4f}.",
-            "",
-            self.policy.describe(names),
-            "",
-            *(() if self.acceptance is None else self.acceptance.lines),
-            "",
-            *(gap.describe() for gap in self.certificate.gaps),
-            *(one.describe() for one in self.certificate.ceilings),
-            "",
-            "Assumptions",
-            *(f"- {one}" for one in self.certificate.assumptions),
+        certificate = self.certificate
+        limit = certificate.limit
+        as_it_is = self.model is None or self.model == certificate.gaps
+        findings = tuple(gap.finding(limit) for gap in certificate.gaps)
+        bars = drawn(certificate.gaps, limit)
+        tables = [gaps_table("gaps", "Gaps of the certified policy", certificate.gaps, limit)]
+        if not as_it_is:
+            handed = self.model or ()
+            tables.append(gaps_table("handed_in", "The policy as it was handed in", handed, limit))
+            more = drawn(handed, limit, "handed in, ")
+            bars = (bars[0], (*bars[1], *more[1]), *bars[2:])
+        if self.acceptance is not None:
+            tables.append(acceptance_table(self.acceptance, WHO))
+        tables += [
+            ceilings_table(certificate),
+            _rules_table(self, names),
+            counts_table(certificate),
         ]
-        return "\n".join(lines)
+        return Result(
+            kind="table-certificate",
+            title=f"A policy certified on {self.certified_on:,} people",
+            record=self,
+            answer=_answer(self, as_it_is),
+            verdict=Verdict(
+                self.findings(), self.delta, "" if as_it_is else "The policy as it was handed in"
+            ),
+            claimed=findings,
+            facts=_facts(self),
+            tables=with_rows(*tables),
+            figures=(Intervals("Gaps and their limit", *bars),),
+            policy=tuple(self.policy.describe(names).splitlines()),
+            assumptions=tuple(certificate.assumptions),
+        )
 
-    def to_json(self) -> Json:
-        """The certification as plain JSON.
 
-        Returns
-        -------
-        dict
-            The certificate, the policy and its figures.
-        """
-        return {
-            "certificate": self.certificate.to_json(),
-            "policy": policy_json(self.policy),
-            "cost": self.cost,
-            "constant_cost": self.constant_cost,
-            "learned_weight": self.learned_weight,
-            "fitted_on": self.fitted_on,
-            "certified_on": self.certified_on,
-            "model": None if self.model is None else [vars(gap) for gap in self.model],
-            "rules": [
-                {
-                    "rule": one.rule.describe(),
-                    "weight": one.weight,
-                    "cost": one.cost,
-                    "gaps": {
-                        name: [float(low), float(high)]
-                        for name, low, high in zip(self.names, one.low, one.high, strict=True)
-                    },
-                }
-                for one in self.rules
-            ],
-        }
+def _answer(record: TableCertification, as_it_is: bool) -> tuple[str, ...]:
+    answer = [record.certificate.claim]
+    if not as_it_is:
+        answer.insert(
+            0,
+            "The policy as it was handed in is not certified. The policy below is: the cheapest "
+            "mixture of its rules with accepting and rejecting all applicants.",
+        )
+    return tuple(answer_with_use(record.certificate, answer))
 
-    def _headline(self) -> str:
-        return self.certificate.claim
 
-    def _columns(self) -> dict[str, Sequence[Cell]]:
-        rows = [(one, k) for one in self.rules for k in range(len(self.names))]
-        return {
-            "rule": [one.rule.describe() for one, _ in rows],
-            "weight": [one.weight for one, _ in rows],
-            "cost": [one.cost for one, _ in rows],
-            "gap": [self.names[k] for _, k in rows],
-            "low": [float(one.low[k]) for one, k in rows],
-            "high": [float(one.high[k]) for one, k in rows],
-        }
+def _facts(record: TableCertification) -> dict[str, Cell]:
+    accepted = record.acceptance
+    here = accepted is not None and accepted.people() > 0
+    return {
+        "accepts, of these people": Amount(accepted.share(), "percent")
+        if accepted is not None and here
+        else None,
+        "cost per person": Amount(record.cost, "cost"),
+        "cost of the better constant": Amount(record.constant_cost, "cost"),
+        "weight of learned rules": Amount(record.learned_weight, "percent"),
+        "fitted on": record.fitted_on or None,
+        "certified on": record.certified_on,
+    }
 
-    def _draw(self, axes: "Axes") -> None:
-        self.certificate._draw(axes)
+
+def _rules_table(record: TableCertification, names: Sequence[str] | None) -> Table:
+    return Table.of(
+        "rules",
+        "Rules that took part",
+        record.rules,
+        column("rule", take=lambda one: one.rule.describe(names)),
+        column("weight", "weight", "weight"),
+        column("cost", "cost per person", "cost"),
+        note="The policy draws one of the rules with a weight above 0 for each person.",
+    )
 
 
 def certify(

@@ -25,9 +25,10 @@ from evenhand.contracts import (
     RowOracle,
 )
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
-from evenhand.evaluation.gates import Gated, GateResult, gate
+from evenhand.evaluation.gates import Gated, gate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.serialise import rule_from_json
+from evenhand.result import Verdict
 from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
@@ -45,7 +46,7 @@ def assert_within(
     least_ratio: float | None = None,
     *,
     not_shown: bool = False,
-) -> GateResult:
+) -> Verdict:
     """Fail a test unless everything is shown to be within what is allowed.
 
     Parameters
@@ -61,7 +62,7 @@ def assert_within(
 
     Returns
     -------
-    GateResult
+    Verdict
         The verdict.
 
     Raises
@@ -79,7 +80,7 @@ def assert_within(
     result = gate(record, limit, least_ratio)
     allowed = ("within", "not shown") if not_shown else ("within",)
     if result.status not in allowed:
-        raise AssertionError(result.sentence)
+        raise AssertionError(result.headline)
     return result
 
 

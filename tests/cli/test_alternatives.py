@@ -39,7 +39,7 @@ def test_a_rule_a_column_and_a_policy_are_the_same_incumbent(run, table, tmp_pat
     decided = run("alternatives", table, *ARGUMENTS, *column, *names, "--json")
     by_column = json.loads(decided.stdout)
     policy = tmp_path / "today.json"
-    assert run("solve", table, *ARGUMENTS, *names, "--out", policy).exit_code == 0
+    assert run("solve", table, *ARGUMENTS, *names, "--save", policy).exit_code == 0
     document = json.loads(policy.read_text())
     rule = {"kind": "threshold", "column": 0, "value": 1.25, "columns": 2, "at_least": True}
     document["policy"]["parts"] = [{"weight": 1.0, "hypothesis": rule}]
@@ -94,7 +94,7 @@ def test_a_column_of_probabilities(run, table):
 
 def test_a_policy_that_was_made_with_the_same_table_is_noted(run, lending, tmp_path):
     policy = tmp_path / "p.json"
-    assert run("solve", lending, *LENDING, "--out", policy).exit_code == 0
+    assert run("solve", lending, *LENDING, "--save", policy).exit_code == 0
     answer = run("alternatives", lending, *LENDING, "--incumbent", policy, "--class", "tree")
     assert answer.exit_code == 0, answer.output
     text = " ".join(answer.output.split())

@@ -18,7 +18,7 @@ from evenhand.words import LabelledSample
 
 @pytest.fixture
 def policy(run, lending, tmp_path):
-    assert run("solve", lending, *LENDING, "--out", "policy.json").exit_code == 0
+    assert run("solve", lending, *LENDING, "--save", "policy.json").exit_code == 0
     return tmp_path / "policy.json"
 
 
@@ -80,7 +80,7 @@ def applicants(tmp_path):
 
 def test_missing_values_are_written_as_in_the_table_of_the_policy(run, applicants, tmp_path):
     solve = ("solve", "people.csv", *MADE, "--encode", "--drop-missing")
-    assert run(*solve, "--missing", "NA", "--out", "policy.json").exit_code == 0
+    assert run(*solve, "--missing", "NA", "--save", "policy.json").exit_code == 0
     done = run("apply", "policy.json", "people.csv", "--drop-missing", "--json")
     lacking = sum(",NA," in line for line in applicants)
     assert json.loads(done.stdout)["decided"] == 120 - lacking
@@ -89,7 +89,7 @@ def test_missing_values_are_written_as_in_the_table_of_the_policy(run, applicant
     )
     assert json.loads(other.stdout)["decided"] < 120 - lacking
     tested = run("test", "policy.json", "people.csv", "--drop-missing", "--json")
-    assert json.loads(tested.stdout)["people"] == 120 - lacking
+    assert json.loads(tested.stdout)["numbers"]["people"] == 120 - lacking
 
 
 def test_a_policy_that_fills_in_decides_about_everybody(run, tmp_path):
@@ -102,7 +102,7 @@ def test_a_policy_that_fills_in_decides_about_everybody(run, tmp_path):
         lines.append(f"{income},{city},{sex},{int(i * 37 % 50 > 20 + 10 * (i % 3))}")
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
     named = ("--label", "ok", "--group", "sex", "--encode", "--group-use", "decide")
-    filled = ("--fill-missing", "income,city,sex", "--out", "policy.json")
+    filled = ("--fill-missing", "income,city,sex", "--save", "policy.json")
     done = run("solve", "people.csv", *named, *filled)
     assert done.exit_code == 0, done.output
     assert "missing (48)" in done.stdout
@@ -110,18 +110,18 @@ def test_a_policy_that_fills_in_decides_about_everybody(run, tmp_path):
     assert decided.exit_code == 0, decided.output
     assert json.loads(decided.stdout)["decided"] == 240
     tested = run("test", "policy.json", "people.csv", "--json")
-    assert json.loads(tested.stdout)["people"] == 240
+    assert json.loads(tested.stdout)["numbers"]["people"] == 240
 
 
 def test_nothing_means_missing(run, applicants):
-    done = run("solve", "people.csv", *MADE, "--encode", "--missing", "", "--out", "policy.json")
+    done = run("solve", "people.csv", *MADE, "--encode", "--missing", "", "--save", "policy.json")
     assert done.exit_code == 0, done.stderr
     assert json.loads(run("apply", "policy.json", "people.csv", "--json").stdout)["decided"] == 120
 
 
 def test_a_group_that_the_policy_does_not_know_is_refused(run, applicants, tmp_path):
     solve = ("solve", "people.csv", *MADE, "--leave-out", "degree", "--group-use", "decide")
-    assert run(*solve, "--out", "policy.json").exit_code == 0
+    assert run(*solve, "--save", "policy.json").exit_code == 0
     (tmp_path / "new.csv").write_text("sex,score\nf,3\nx,4\n")
     refused = run("apply", "policy.json", "new.csv")
     assert refused.exit_code == 2
@@ -131,8 +131,8 @@ def test_a_group_that_the_policy_does_not_know_is_refused(run, applicants, tmp_p
 
 
 def test_json_is_a_flag_and_a_file_has_an_option_of_its_own(run, applicants, tmp_path):
-    solve = ("solve", "people.csv", *MADE, "--features", "score", "--out", "policy.json")
-    assert run(*solve, "--json-file", "figures.json").stdout.startswith("people.csv")
+    solve = ("solve", "people.csv", *MADE, "--features", "score", "--save", "policy.json")
+    assert run(*solve, "--out", "figures.json").stdout.startswith("A policy chosen on")
     assert run("apply", "--json", "policy.json", "people.csv").stdout.startswith("{")
     done = run("apply", "policy.json", "people.csv", "--json-file", "out.json")
     assert done.stdout.startswith("people.csv")
@@ -164,17 +164,17 @@ def test_new_people(run, policy, write):
     new = write(make_lending_table(7, 3000), "new.csv")
     done = run("test", policy, new)
     assert done.exit_code == 0, done.output
-    told = json.loads(run("test", policy, new, "--json").stdout)
+    document = json.loads(run("test", policy, new, "--json").stdout)
+    told = document["numbers"]
     assert told["people"] == 3000
-    assert told["verdicts"] == {"FPR": "not shown"}
+    assert document["verdict"]["status"] == "not shown"
     fpr = next(rate for rate in told["rates"] if rate["symbol"] == "FPR")
     for one in fpr["groups"]:
         assert one["lower"] < one["least"] < one["upper"]
         assert f"{one['least']:.3f}" in done.stdout
     assert f"{told['cost']:.4f}" in done.stdout
-    assert json.loads(run("test", policy, new, "--limit", "0.5", "--json").stdout)["verdicts"] == {
-        "FPR": "within"
-    }
+    wide = json.loads(run("test", policy, new, "--limit", "0.5", "--json").stdout)
+    assert wide["verdict"]["status"] == "within"
 
 
 def test_a_missing_outcome_is_refused(run, policy, write):
@@ -190,7 +190,9 @@ def test_a_holdout_of_solve(run, lending):
     done = run("solve", lending, *LENDING, "--holdout", "0.3", "--seed", "4")
     assert done.exit_code == 0, done.output
     assert "On the 360 people who were held out" in done.stdout
-    told = json.loads(run("solve", lending, *LENDING, "--holdout", "0.3", "--json").stdout)
+    told = json.loads(run("solve", lending, *LENDING, "--holdout", "0.3", "--json").stdout)[
+        "numbers"
+    ]
     assert told["table"]["people"] == 840
     assert told["holdout"]["people"] == 360
     for wrong in ("0", "1", "1.5"):
@@ -227,8 +229,7 @@ def test_a_gate_judges_what_was_asked_for_or_what_the_policy_limits(run, policy,
     words = ("test", policy, table, "--limit", "1", "--gate", "--json")
     for asked, judged in (((), {"FPR"}), (("--rate", "equalized_odds"), {"FPR", "FNR"})):
         answer = json.loads(run(*words, *asked).stdout)
-        assert set(answer["verdicts"]) == judged
-        assert {one["what"].split()[1] for one in answer["gate"]["findings"]} == judged
+        assert {one["what"].split()[1] for one in answer["verdict"]["findings"]} == judged
 
 
 def test_a_warning_if_many_rows_go(run, policy, write):

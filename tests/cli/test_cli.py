@@ -170,8 +170,8 @@ TABLES = {
     "unknown class": (GOOD, (*COMMON, "--class", "forest"), ["'forest' is not one of", "stumps"]),
     "unknown rate": (GOOD, (*COMMON, "--rate", "ppv"), ["no rate 'ppv'", "fpr"]),
     "no label": (GOOD, ("--group", "g"), ["label is missing", "--label, --group"]),
-    "wrong ending": (GOOD, (*COMMON, "--out", "answer.txt"), ["answer.txt must end in"]),
-    "no such folder": (GOOD, (*COMMON, "--out", "nowhere/answer.{}"), ["nowhere does not exist"]),
+    "wrong ending": (GOOD, (*COMMON, "--save", "answer.txt"), ["answer.txt must end in"]),
+    "no such folder": (GOOD, (*COMMON, "--save", "nowhere/answer.{}"), ["nowhere does not exist"]),
 }
 TABLES["too many groups"] = (
     "x,id,y\n" + "\n".join(f"{i},p{i},{i % 2}" for i in range(40)),
@@ -242,7 +242,7 @@ def test_unwritable_output(run, write, tmp_path, monkeypatch):
 
     data = write(GOOD)
     monkeypatch.setattr(Path, "write_text", refuse)
-    result = run("solve", data, *COMMON, "--out", "p.json")
+    result = run("solve", data, *COMMON, "--save", "p.json")
     assert result.exit_code == 2
     assert "p.json cannot be read or written: Permission denied" in result.stderr
 

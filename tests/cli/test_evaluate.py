@@ -31,7 +31,7 @@ def test_a_solved_policy_is_judged_on_other_people(run, lending, tmp_path):
             "group",
             "--limit",
             "0.05",
-            "--out",
+            "--save",
             "p.json",
         ).exit_code
         == 0
@@ -210,7 +210,7 @@ def raw_log(seed, people):
 def solved(run, tmp_path, *options):
     write_rows(tmp_path / "train.csv", RAW, raw_people(1, 500))
     columns = ("--label", "repaid", "--good", "yes", "--group", "sex", "--id", "id", "--encode")
-    made = run("solve", "train.csv", *columns, *options, "--limit", 0.1, "--out", "policy.json")
+    made = run("solve", "train.csv", *columns, *options, "--limit", 0.1, "--save", "policy.json")
     assert made.exit_code == 0, made.output
     return json.loads((tmp_path / "policy.json").read_text())
 

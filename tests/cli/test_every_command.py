@@ -50,7 +50,7 @@ def call(run, lending, tmp_path, monkeypatch):
 
     def call(name, *more):
         if "p.json" in CALLS[name]:
-            assert run("solve", "l.csv", *LENDING, "--out", "p.json").exit_code == 0
+            assert run("solve", "l.csv", *LENDING, "--save", "p.json").exit_code == 0
         return run(*CALLS[name], *more)
 
     return call
@@ -156,7 +156,7 @@ ALONE = {
     "solve": ("solve", "d.csv", "--label", "hired", "--group", "sex", "--drop-missing"),
     "left out": (
         *("solve", "d.csv", "--label", "hired", "--group", "sex", "--drop-missing"),
-        *("--groups", "f,m", "--limit", "0.5", "--out", "p.json"),
+        *("--groups", "f,m", "--limit", "0.5", "--save", "p.json"),
     ),
     "applied": ("apply", "p.json", "one.csv", "--out", "decided.csv"),
     "test": ("test", "p.json", "one.csv", "--label", "hired", "--group", "sex"),

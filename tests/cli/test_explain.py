@@ -23,7 +23,7 @@ text = "The credit score is low."
 @pytest.fixture
 def policy(run, lending, tmp_path):
     path = tmp_path / "p.json"
-    assert run("solve", lending, *LENDING, "--limit", "0.05", "--out", path).exit_code == 0
+    assert run("solve", lending, *LENDING, "--limit", "0.05", "--save", path).exit_code == 0
     return path
 
 
@@ -63,7 +63,7 @@ def test_a_category_is_one_column(run, write, tmp_path):
     out = tmp_path / "p.json"
     solved = run(
         *("solve", table, "--label", "repaid", "--good", "yes", "--group", "sex", "--encode"),
-        *("--limit", "0.9", "--out", out),
+        *("--limit", "0.9", "--save", out),
     )
     assert solved.exit_code == 0, solved.output
     answer = run("explain", out, table, "--row", "1", "--json")
@@ -162,7 +162,7 @@ def test_one_person_needs_others_to_be_compared_with(run, policy, new, write):
 def test_the_score_of_a_linear_policy_is_explained_and_says_so(run, lending, new, tmp_path):
     """Against all 1,200 people, whatever the seed."""
     path = tmp_path / "linear.json"
-    solved = run("solve", lending, *LENDING, "--limit", "0.9", "--class", "linear", "--out", path)
+    solved = run("solve", lending, *LENDING, "--limit", "0.9", "--class", "linear", "--save", path)
     assert solved.exit_code == 0, solved.output
     told = [
         run("explain", path, new, "--reference", lending, "--json", "--seed", seed).stdout
@@ -195,7 +195,7 @@ def test_the_reasons_of_a_model_come_with_progress_and_their_error(run, tmp_path
     path = tmp_path / "tree.json"
     solved = run(
         *("solve", table, "--label", "repaid", "--good", "yes", "--group", "sex"),
-        *("--limit", "0.9", "--class", "tree", "--out", path),
+        *("--limit", "0.9", "--class", "tree", "--save", path),
     )
     assert solved.exit_code == 0, solved.output
     out = tmp_path / "d.csv"

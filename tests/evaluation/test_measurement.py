@@ -155,10 +155,10 @@ def test_a_group_of_one_person_is_set_aside():
 
 def test_a_measurement_shows_itself():
     measured = measure(np.array([True, False] * 20), ["a", "b"] * 20, compare="both")
-    assert "between" in measured.describe()
     frame = measured.to_frame()
     assert frame["difference"].tolist() == [-1.0]
-    assert frame["ratio_low"].tolist() == [0.0]
+    assert frame["ratio_interval_low"].tolist() == [0.0]
+    assert set(measured.to_frame("rates")["here_low"]) == {0.0, 1.0}
     assert measured.to_json()["rates"][0]["gap"] == 1.0
     assert measured.plot().get_xlabel()
 

@@ -8,6 +8,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
+from tests.media.agree import media_agree
 
 from evenhand.canonical import canonical_digest
 from evenhand.errors import CannotCertify, InvalidInput
@@ -105,7 +106,7 @@ def test_after_a_suspension_the_claim_begins_with_it_and_says_so() -> None:
         "suspended at round 900 (group mix; labels 1): nothing is claimed of the policies before, "
         "nor of the people whom they decided about."
     )
-    text = again.describe()
+    text = " ".join(again.describe().split())
     assert "suspended at round 400 (labels -1); constants alone decided until round 650" in text
     assert "suspended at round 900 (group mix; labels 1); constants alone decided until" in text
     assert "over the whole run of the learner" not in text
@@ -131,30 +132,30 @@ def test_a_group_covered_from_before_the_suspension_has_no_constructor() -> None
     assert raised.value.argument == "covered"
 
 
-def test_the_words_name_counts_bound_window_and_who_is_outside() -> None:
-    text = certificate().describe()
-    for part in (
-        "group -1, label -1: 4,100 people",
-        "joint clamped betting (rates 6)",
-        "0.0304 of 0.05 booked",
-        "rounds 1 to 19,999",
-        "through round 30,000",
-        "window: 30 days",
-        "outside the certificate: 12 people whose group is unknown",
-        "outside the certificate: 1 person of group Femal",
-        "overruled by people, counted as drawn: 31 of group 1 drawn reject",
-        "group reported after the draw: 4 of group -1 drawn accept",
-        "erased, counted at its worst: 3 people",
-    ):
-        assert part in text
+def test_a_certificate_has_its_counts_and_who_is_outside() -> None:
+    told = certificate().result()
+    media_agree(told)
+    assert (-1, "bad", 4100) in {(int(g), o, n) for g, o, n in told.table("evidence").rows}
+    beside = set(told.table("outside").rows)
+    assert beside == {
+        ("outside the certificate", "unknown", 12),
+        ("outside the certificate", "Femal", 1),
+        ("overruled by people, counted as drawn: reject", "1", 31),
+        ("group reported after the draw: accept", "-1", 4),
+        ("erased, counted at its worst", "", 3),
+    }
+    assert dict(told.table("computed").rows)["bound"] == "joint clamped betting"
+    assert told.facts["booked of delta"] == certificate().spent
+    assert "30,000" in told.facts["valid until"]
     for forbidden in ("unbiased", "bias-free", "guarantees fairness", "guarantee"):
-        assert forbidden not in text
+        assert forbidden not in certificate().describe()
 
 
 def test_a_suspended_certificate_claims_nothing() -> None:
-    text = certificate().suspend("the labels of group 1 changed").describe()
-    assert text.startswith("SUSPENDED: the labels of group 1 changed. No claim stands.")
-    assert "Certified with probability" not in text
+    told = certificate().suspend("the labels of group 1 changed").result()
+    assert told.answer == ("SUSPENDED: the labels of group 1 changed. No claim stands.",)
+    assert (told.claimed, told.verdict) == (None, None)
+    assert "Certified with probability" not in certificate().suspend("it changed").describe()
 
 
 @pytest.mark.parametrize("interval", [(-0.01, 0.06), (-0.0501, 0.0), (0.02, 0.01)])

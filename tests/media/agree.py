@@ -11,7 +11,7 @@ from evenhand.result import Amount, Between, shown
 
 def numbers_of(cell):
     if isinstance(cell, Amount):
-        return [cell.value]
+        return numbers_of(cell.value)
     if isinstance(cell, Between):
         return list(cell)
     if isinstance(cell, int | float) and not isinstance(cell, bool):

@@ -11,9 +11,9 @@ from tests.media.results import random_result, read_csv
 
 from evenhand.errors import InvalidInput
 from evenhand.findings import Finding
-from evenhand.media import ENDINGS, frame, save
+from evenhand.media import ENDINGS, draw, fragment, frame, save
 from evenhand.media.card import summary
-from evenhand.result import Between, Column, Result, Table, Verdict, shown
+from evenhand.result import Bar, Between, Column, Intervals, Result, Table, Verdict, shown
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -102,3 +102,18 @@ def test_a_group_s_name_ends_no_row_of_a_summary():
 def test_rows_of_another_length_are_refused():
     with pytest.raises(InvalidInput):
         Table("t", "T", (Column("a", "a"),), ((1, 2),))
+
+
+def test_an_interval_is_drawn_as_long_as_it_is():
+    pytest.importorskip("matplotlib").use("Agg")
+    drawn = draw(Intervals("Gaps", "gap", (Bar("b", None, -0.05, 0.05),), (-0.05, 0.05)))
+    assert drawn.lines[0].get_solid_capstyle() == "butt", "a cap would reach beyond the limit"
+
+
+def test_a_notebook_shows_a_few_rows_and_says_how_many_more():
+    rows = tuple((f"<g{j}>", j) for j in range(100))
+    table = Table("t", "T", (Column("a", "a"), Column("n", "n", "count")), rows)
+    html = fragment(Result("note", "Many", None, tables=(table,)))
+    assert html.count("<tr>") == 1 + 8
+    assert "92 more rows" in html
+    assert "<g" not in html

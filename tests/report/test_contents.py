@@ -6,8 +6,6 @@ from tests.report.records import KINDS, record
 
 import evenhand as eh
 from evenhand.report.contents import (
-    MOST_COMPARED,
-    Contents,
     PageTable,
     contents,
     plan_courses,
@@ -30,46 +28,6 @@ def test_every_record_has_an_answer_tables_and_assumptions(kind):
         assert not any("nan" in cell.split() for row in table.rows for cell in row)
 
 
-def test_the_figures_of_a_measurement_are_all_there():
-    measured = record("measure")
-    tables = {table.title: table for table in contents(measured).tables}
-    for rate in measured.rates:
-        title = rate.name[0].upper() + rate.name[1:]
-        rows = {row[0]: row for row in tables[title].rows}
-        for one in rate.groups:
-            assert rows[one.group][1:] == (
-                f"{one.people:,}",
-                f"{one.least:.3f}",
-                f"{one.lower:.3f} to {one.upper:.3f}",
-            )
-        (row,) = tables[f"{title}: groups compared"].rows
-        (pair,) = rate.pairs
-        assert row[1] == f"{pair.difference:+.3f}".replace("-", "\u2212")
-        assert row[3] == f"{pair.ratio:.3f}"
-
-
-def test_many_pairs_are_cut_to_those_that_are_shown_to_differ_most_and_it_is_said():
-    measured = record("measure, crossed")
-    tables = {table.title: table for table in contents(measured).tables}
-    (rate,) = (one for one in measured.rates if one.grouping == "sex x race" and one.symbol == "SR")
-    table = tables["Selection rate by sex x race: groups compared"]
-    assert len(rate.pairs) > MOST_COMPARED == len(table.rows)
-    assert f"{len(rate.pairs):,} pairs" in table.note
-    least = [max(0.0, low, -high) for low, high in (one.difference_interval for one in rate.pairs)]
-    kept = {row[0] for row in table.rows}
-    farthest = max(range(len(least)), key=least.__getitem__)
-    if least[farthest] > 0:
-        pair = rate.pairs[farthest]
-        assert f"{pair.group} \u2212 {pair.reference}" in kept
-
-
-def test_missing_outcomes_are_said_and_not_hidden():
-    found = contents(record("measure, crossed"))
-    assert any("Outcomes are missing" in text for text in found.beware)
-    cells = [cell for table in found.tables for row in table.rows for cell in row]
-    assert "not determined" in cells
-
-
 def test_an_impact_table_keeps_its_form():
     table = record("impact")
     found = contents(table)
@@ -85,16 +43,6 @@ def test_an_impact_table_keeps_its_form():
         f"{one.rate:.3f}",
         f"{one.ratio:.3f}",
     )
-
-
-def test_a_certification_says_which_policy_is_certified():
-    brought = contents(record("certify"))
-    assert brought.judged
-    assert brought.answer[0].startswith("The policy as it was handed in is not certified.")
-    assert "at most 0.05" in brought.answer[1]
-    fitted = contents(record("certify, fitted"))
-    assert not fitted.judged
-    assert fitted.answer[0].startswith("Certified with probability at least 0.95")
 
 
 def test_a_plan_has_the_rows_that_the_command_prints():
@@ -147,13 +95,6 @@ def test_a_picture_is_drawn_without_numbers_that_are_not_finite():
         drawn.panels[0].draw(axes)
         assert np.isfinite(axes.get_xlim()).all()
         pyplot.close(figure)
-
-
-def test_contents_are_plain_texts():
-    assert isinstance(contents(record("watch")), Contents)
-    words = "at all looks at the growing table and for groups that turn up later"
-    assert any(words in text for text in contents(record("watch")).answer)
-    assert any("no row changes" in text for text in contents(record("watch")).assumptions)
 
 
 def test_an_alternative_that_is_not_shown_is_not_called_worse():

@@ -309,7 +309,7 @@ def policies(tmp_path_factory):
     ):
         (folder / "old.csv").write_text(contents)
         made[kind] = folder / f"policy{len(made)}.json"
-        solve(folder / "old.csv", *words, "--out", made[kind])
+        solve(folder / "old.csv", *words, "--save", made[kind])
     return made
 
 
@@ -505,7 +505,7 @@ def test_a_policy_of_the_same_file_settles_it(tmp_path, monkeypatch, kind):
     (tmp_path / "old.csv").write_text(contents)
     own = tmp_path / "own.json"
     features = ("--features", "visits", "--limit", "1")  # so that the rule looks at this column
-    solve("old.csv", *TABLE, *features, *said, "--out", own)
+    solve("old.csv", *TABLE, *features, *said, "--save", own)
     for command in FOLLOWING:
         words = [word.format("old.csv", policy=own) for word in COMMANDS[command]]
         done = CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False)
@@ -534,7 +534,7 @@ def test_groups_that_the_policy_looks_at(run, policies, tmp_path, monkeypatch, k
     meaning = TABLE[: TABLE.index("--features")]
     words = ("--class", "thresholds", "--score", "income", "--group-use", "decide")
     (tmp_path / "old.csv").write_text(text())
-    solve("old.csv", *meaning, "--limit", "0.05", *words, "--out", "own.json")
+    solve("old.csv", *meaning, "--limit", "0.05", *words, "--save", "own.json")
     monkeypatch.setitem(policies, "", tmp_path / "own.json")
     contents, message = BY_GROUP[kind]
     for command in FOLLOWING:

@@ -44,7 +44,7 @@ STYLES = {"found": "green", "none": "bold", "open": "yellow"}
     "--incumbent",
     metavar="POLICY.JSON|COL|RULE",
     required=True,
-    help="What is used today: a policy of `evenhand solve --out`, the column with its decisions "
+    help="What is used today: a policy of `evenhand solve --save`, the column with its decisions "
     '(or probabilities of being accepted), or a rule such as "score>=620".',
 )
 @click.option(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.messages import note_line, note_text
+from evenhand.cli.gating import Gating, gate_options
+from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
     CSV_FILE,
@@ -27,12 +27,11 @@ from evenhand.cli.options import (
     rates_option,
     unseen_option,
 )
-from evenhand.cli.reporting import fingerprint, report_option, write_page
 from evenhand.cli.show import console, emit, heading, show_lines
-from evenhand.contracts import Json
+from evenhand.cli.telling import Telling, fingerprint, leave, telling_options
 from evenhand.errors import InvalidInput, collecting, raise_all
-from evenhand.fairness.acceptance import MEANING
 from evenhand.policies.reason_words import joined
+from evenhand.result import Amount
 from evenhand.shown import counted
 from evenhand.tables import (
     MISSING_VALUE,
@@ -51,8 +50,6 @@ from evenhand.tables.frame import with_every_label, without_label
 from evenhand.words import LabelledSample
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from evenhand.evaluation import Measurement, PolicyFile
     from evenhand.words import BoolArray, FloatArray, GroupArray
 
@@ -121,14 +118,14 @@ def command(
     reading: FileOptions,
     document: str | Path | None,
 ) -> None:
-    """Decide about new people with a policy written by `evenhand solve --out`.
+    """Decide about new people with a policy written by `evenhand solve --save`.
 
     Columns are found by name, in any order; numbers, dates and categories are read as in the table
     that the policy was made with, which the policy file says. What does not fit is an error.
 
     \b
     Example
-      evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
+      evenhand solve loans.csv --label repaid --good yes --group sex --save policy.json
       evenhand apply policy.json new.csv --out decisions.csv
 
     A mixture decides with a coin: `probability` is that of being accepted, `decision` (1 or 0) is
@@ -309,9 +306,8 @@ def write_decisions(
 @click.option("--drop-missing", is_flag=True, help="Leave out rows that lack a value or a group.")
 @click.option("--drop-unlabelled", is_flag=True, help="Leave out people without an outcome.")
 @gate_options
-@report_option
+@telling_options
 @file_options
-@json_options
 def test(
     policy: str,
     data: str,
@@ -327,18 +323,17 @@ def test(
     drop_missing: bool,
     drop_unlabelled: bool,
     gating: Gating,
-    page: Path | None,
+    telling: Telling,
     reading: FileOptions,
-    document: str | Path | None,
 ) -> None:
-    """Test a policy written by `evenhand solve --out` on people whose outcomes are all known.
+    """Test a policy written by `evenhand solve --save` on people whose outcomes are all known.
 
     Rates, gaps and cost come with exact intervals, which hold if these people had no part in
     choosing the policy and were drawn independently.
 
     \b
     Example
-      evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
+      evenhand solve loans.csv --label repaid --good yes --group sex --save policy.json
       evenhand test policy.json holdout.csv
 
     \b
@@ -347,7 +342,7 @@ def test(
       measure   decisions that were made, by whatever means; outcomes may be missing
       evaluate  what another policy would have cost, from a log with probabilities
     """
-    from evenhand.evaluation import PolicyFile, gate, measure_policy
+    from evenhand.evaluation import PolicyFile, measure_policy
 
     file = PolicyFile.read(policy)
     people, source, notes = read_people(
@@ -375,35 +370,29 @@ def test(
     )
     if not rates:
         measured = judged_by(file, measured)
-    result = opened.judge(measured, limit)
-    figures = test_document(file, measured, limit, source, notes)
-    if result is not None:
-        figures["gate"] = result.to_json()
-    if not emit(document, figures):
-        screen = console()
-        screen.print(heading(f"{source}: {counted(measured.people)}, policy {file.source}"))
-        show_lines(screen, [note_line(note) for note in notes])
-        show_test(screen, file, measured, limit)
-    write_page(
-        page,
-        measured,
+    verdict = opened.judge(measured, limit)
+    result = measured.result(limit)
+    before = file.document.get("cost_per_person")
+    facts = {
+        **result.facts,
+        "cost on the table it was chosen on": before and Amount(before, "cost"),
+    }
+    telling.tell(
+        replace(result, facts=facts, policy=tuple(file.policy.describe(file.columns).splitlines())),
         title=f"{file.source}, tested on {source}",
         asked={
             "policy": file.source,
             "SHA-256 of the policy": fingerprint(policy),
             "table": source,
             "SHA-256 of the table": fingerprint(data),
-            "read as": tuple(note_text(note) for note in notes),
             "rates": tuple(rate.symbol for rate in measured.rates),
             "limit": limit,
             "rates that are limited": tuple(rate.symbol for rate in measured.rates if rate.asked),
             "delta": opened.delta,
         },
-        verdict=gate(measured, limit),
-        policy=file.policy.describe(file.columns).splitlines(),
-        quiet=document == "-",
+        notes=notes,
     )
-    leave(result, quiet=document == "-")
+    leave(verdict)
 
 
 def judged_by(file: "PolicyFile", measured: "Measurement") -> "Measurement":
@@ -492,62 +481,4 @@ def _missing(frame: Frame, gaps: "BoolArray", what: str, option: str) -> Invalid
         f"{frame.source}: {what} is missing in {gaps.sum():,} of {len(gaps):,} rows.",
         hint=f"fill it in, or leave these rows out with {option}. If outcomes are known "
         "for accepted people only, see evenhand measure and evenhand evaluate.",
-    )
-
-
-def test_document(
-    file: "PolicyFile", measured: "Measurement", limit: float, source: str, notes: list[Note]
-) -> Json:
-    """The answer as a document."""
-    return {
-        "policy": file.source,
-        "table": source,
-        "limit": limit,
-        "verdicts": {
-            rate.symbol: measured.verdict(rate.symbol, limit)
-            for rate in measured.rates
-            if rate.asked
-        },
-        **measured.to_json(),
-        "cost_when_chosen": file.document.get("cost_per_person"),
-        "notes": [str(note) for note in notes],
-    }
-
-
-def show_test(screen: "Console", file: "PolicyFile", measured: "Measurement", limit: float) -> None:
-    """Rates with intervals, the gap against its limit, and the cost beside the old one."""
-    from evenhand.cli.measure import show_rate
-
-    sure = 1 - measured.delta
-    said = {
-        "within": f"within the limit of {limit:g}, with probability {sure:g}",
-        "above": f"ABOVE the limit of {limit:g}, with probability {sure:g}",
-        "not shown": "no gap is shown: there is one group only"
-        if len(measured.rates[0].groups) == 1
-        else f"neither within nor above the limit of {limit:g} is shown: more people are needed",
-    }
-    if measured.acceptance is not None:
-        style = "" if measured.acceptance.useful else "yellow"
-        show_lines(screen, measured.acceptance.sentences, style)
-        show_lines(screen, [*(f"  {line}" for line in measured.acceptance.lines), MEANING])
-    for rate in measured.rates:
-        show_rate(screen, rate)
-        if rate.asked:
-            verdict = measured.verdict(rate.symbol, limit)
-            style = {"within": "green", "above": "bold red", "not shown": "yellow"}[verdict]
-            show_lines(screen, [f"  {said[verdict]}"], style)
-    if measured.cost is not None and measured.cost_interval is not None:
-        name = "error rate" if file.prices == (1.0, 1.0) else "cost per person"
-        lower, upper = measured.cost_interval
-        screen.print(heading("\nCost"))
-        before = file.document.get("cost_per_person")
-        old = f"; on the table it was chosen on: {before:.4f}" if before is not None else ""
-        show_lines(screen, [f"  {name}: {measured.cost:.4f} [{lower:.4f}, {upper:.4f}]{old}"])
-    show_lines(
-        screen,
-        [
-            f"\nAll gaps hold at once with probability {sure:g} for the population that these",
-            "people were drawn from independently, if none of them helped to choose the policy;",
-            "so do all rates of single groups, and the cost, as statements of their own.",
-        ],
     )

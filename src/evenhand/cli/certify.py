@@ -11,24 +11,23 @@ import click
 import numpy as np
 
 from evenhand.cli import show
-from evenhand.cli.gating import Gating, gate_options, leave
-from evenhand.cli.messages import note_line, note_text
+from evenhand.cli.gating import Gating, gate_options
+from evenhand.cli.messages import warning_text
 from evenhand.cli.options import (
     COMMA_LIST,
-    JSON_FILE,
     FileOptions,
     Function,
     Share,
     Unseen,
     file_options,
-    json_options,
     rates_option,
     unseen_option,
 )
 from evenhand.cli.problem import TableProblem
-from evenhand.cli.reporting import fingerprint, report_option, write_page
+from evenhand.cli.telling import Telling, fingerprint, leave, save_option, telling_options
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
+from evenhand.fairness.certified import answer_with_use
 from evenhand.fairness.rates import RATES
 from evenhand.policies import Mixture
 from evenhand.tables.frame import Note
@@ -93,11 +92,10 @@ def named_ceilings(texts: tuple[str, ...]) -> dict[str, float]:
 @unseen_option
 @click.option("--drop-missing", is_flag=True, help="Leave out rows that lack a value or a group.")
 @click.option("--drop-unlabelled", is_flag=True, help="Leave out people without an outcome.")
-@click.option("--out", metavar="POLICY.JSON", type=JSON_FILE, help="Save the certified policy.")
+@save_option
 @gate_options
-@report_option
+@telling_options
 @file_options
-@json_options
 def command(
     policy: str,
     data: str,
@@ -114,13 +112,12 @@ def command(
     unseen: Unseen,
     drop_missing: bool,
     drop_unlabelled: bool,
-    out: Path | None,
+    saved: Path | None,
     gating: Gating,
-    page: Path | None,
+    telling: Telling,
     reading: FileOptions,
-    document: str | Path | None,
 ) -> None:
-    """Certify a policy written by `evenhand solve --out` on people not used to choose it.
+    """Certify a policy written by `evenhand solve --save` on people not used to choose it.
 
     TABLE is a file or a known table.
 
@@ -129,15 +126,15 @@ def command(
 
     \b
     Example
-      evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
-      evenhand certify policy.json others.csv --limit 0.05 --out certified.json
+      evenhand solve loans.csv --label repaid --good yes --group sex --save policy.json
+      evenhand certify policy.json others.csv --limit 0.05 --save certified.json
 
     To fit and certify on one table: evenhand solve loans.csv ... --certify 0.05
 
     With --gate the exit code is about the policy as it is: 0 within, 1 above, 3 not shown.
     """
     from evenhand.cli.apply import read_people
-    from evenhand.evaluation import PolicyFile, gate
+    from evenhand.evaluation import PolicyFile
     from evenhand.table_certificate import certify
 
     file = PolicyFile.read(policy)
@@ -173,23 +170,12 @@ def command(
         randomise=not no_coins,
     )
     found = about_the_labelled(found, notes)
-    result = opened.judge(found, limit)
-    figures = {**found.to_json(), "table": source, "notes": [str(note) for note in notes]}
-    if result is not None:
-        figures["gate"] = result.to_json()
-    if out is not None:
+    verdict = opened.judge(found, limit)
+    if saved is not None:
         certified = {**file.document, "limit": limit, **policy_parts(found, file.columns)}
-        show.write_json(out, certified, indent=2)
-    if not show.emit(document, figures):
-        screen = show.console()
-        screen.print(show.heading(f"{source}: {found.certified_on:,} people, {file.source}"))
-        show.show_lines(screen, [note_line(note) for note in notes])
-        show.show_lines(screen, found.describe(file.columns).splitlines())
-        if out is not None:
-            click.echo(f"\nSaved: {out}")
-    write_page(
-        page,
-        found,
+        show.write_json(saved, certified, indent=2)
+    telling.tell(
+        found.result(file.columns),
         title=f"{file.source}, certified on {source}",
         asked={
             "policy": file.source,
@@ -199,19 +185,16 @@ def command(
             "people": found.certified_on,
             "good outcome": _good_outcome(file.document, label, good),
             "groups": people.groups,
-            "read as": "; ".join(note_text(note) for note in notes),
             "rates": asked,
             "limit": limit,
             "ceilings": ceilings,
             "coins at decision time": not no_coins,
             "delta": opened.delta,
         },
-        verdict=gate(found, limit),
-        policy=found.policy.describe(file.columns).splitlines(),
-        columns=file.columns,
-        quiet=document == "-",
+        notes=notes,
+        saved=saved,
     )
-    leave(result, quiet=document == "-")
+    leave(verdict)
 
 
 def _good_outcome(document: Mapping[str, Any], label: str | None, good: str | None) -> str:
@@ -227,7 +210,7 @@ def policy_parts(found: "TableCertification", names: "list[str]") -> Json:
         "in_words": found.policy.describe(names).splitlines(),
         "cost_per_person": found.cost,
         "certificate": found.certificate.to_json(),
-        "note": " ".join(found.certificate.with_use([found.certificate.claim])),
+        "note": " ".join(answer_with_use(found.certificate, [found.certificate.claim])),
     }
 
 
@@ -248,13 +231,11 @@ def present_certified(
     randomise: bool,
     max_calls: int | None,
     seed: int,
-    out: Path | None,
-    page: Path | None,
-    document: str | Path | None,
+    saved: Path | None,
+    telling: Telling,
 ) -> None:
     """`solve --certify`: fit and certify on the table, save the policy, and say what is claimed."""
     from evenhand import __version__
-    from evenhand.evaluation import gate
     from evenhand.table_certificate import certify
     from evenhand.tables import recipe_to_json
 
@@ -293,38 +274,22 @@ def present_certified(
         "warnings": [vars(one) for one in task.warnings],
         **policy_parts(found, names),
     }
-    if out is not None:
-        show.write_json(out, file, indent=2)
-    write_page(
-        page,
-        found,
-        title=f"A policy fitted and certified on {task.source}",
+    if saved is not None:
+        show.write_json(saved, file, indent=2)
+    unlabelled = any(note.kind == "people without a label" for note in task.table.notes)
+    whom = "people like those with a label" if unlabelled else "the population"
+    telling.tell(
+        found.result(names),
+        title=f"A policy fitted on {task.source}, and certified for {whom}",
         asked={
-            **show.read_as(task),
-            "SHA-256 of the table": fingerprint(data),
-            "rates": tuple(rate.name for rate in task.rates),
-            "limit": task.limit,
+            **show.asked_of(task, data),
             "ceilings": tuple(f"{name}={top:g}" for name, top in ceilings.items()),
-            "rules": task.kind,
-            "the group": show.group_use_words(task),
             "coins at decision time": randomise,
             "delta": delta,
             "seed": seed,
         },
-        verdict=gate(found, task.limit),
-        policy=found.policy.describe(names).splitlines(),
-        columns=names,
-        quiet=True,
+        read=show.how_read(task),
+        beware=[warning_text(one) for one in task.warnings],
+        notes=show.notes_of(task),
+        saved=saved,
     )
-    if show.emit(document, {**file, "certification": found.to_json()}):
-        return
-    screen = show.console()
-    show.show_task(screen, task)
-    unlabelled = any(note.kind == "people without a label" for note in task.table.notes)
-    whom = "people like those with a label" if unlabelled else "the population"
-    screen.print(show.heading(f"\nCertified for {whom}"))
-    show.show_lines(screen, found.describe(names).splitlines())
-    if out is not None:
-        click.echo(f"\nSaved: {out}")
-    if page is not None:
-        click.echo(f"\nReport: {page}")

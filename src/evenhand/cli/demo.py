@@ -27,6 +27,8 @@ import click
 from evenhand.cli import show
 from evenhand.cli.options import FOLDER, NATURAL, ColumnOptions, json_options
 from evenhand.cli.problem import TableProblem, table_problem
+from evenhand.cli.solved import IN_SAMPLE, optimality, solved
+from evenhand.cli.telling import print_result
 from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
@@ -178,12 +180,16 @@ def show_problem(out: "Console", task: TableProblem, solution: "FairSolution") -
 
 def show_answer(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """The mixture within the limit."""
+    from evenhand.cli.solve import policy_document
+
     out.print(show.heading(f"2. Now the gap may be {LIMIT:g} at most"))
-    show.show_policy(out, task, solution)
+    document = policy_document(task, solution)
+    found = solved(task, solution, document)
+    print_result(replace(found, answer=found.answer[:1], facts={}, beware=()), out)
     out.print(
         f"\nNow {_rates_in_words(task, solution)} get a loan although they would not repay. The "
-        f"price: {show.per_person(task, solution.cost):.1%} errors. This is "
-        f"{show.optimality(task, solution)}. Neither rule alone would do: the limit holds for the "
+        f"price: {show.per_person(task, solution.cost):.1%} errors. "
+        f"{optimality(task, solution)} Neither rule alone would do: the limit holds for the "
         "mixture, and no decision looks at the group.\n"
     )
 
@@ -198,7 +204,7 @@ def show_price(out: "Console", task: TableProblem, traced: "Frontier", path: Pat
         traced, limits=traced.limits[some], solutions=tuple(traced.solutions[i] for i in some)
     )
     show_frontier(out, task, few)
-    out.print(f"\n[dim]{show.IN_SAMPLE}[/dim]\n")
+    out.print(f"\n[dim]{IN_SAMPLE}[/dim]\n")
     try:
         draw(task, traced, path)
     except EvenhandError as error:
@@ -262,8 +268,6 @@ def show_certificate(out: "Console", folder: Path) -> tuple[Path, Path | None]:
     """One run of the certified learner: print the certificate, draw the true gap below the limit;
     the paths of both (no figure without matplotlib).
     """
-    from rich.text import Text
-
     from evenhand import CertifiedLearner, FalsePositiveRate, environments
     from evenhand.report import certified_run_figure, save_figure
     from evenhand.simulation import record, simulate
@@ -285,7 +289,8 @@ def show_certificate(out: "Console", folder: Path) -> tuple[Path, Path | None]:
     kept = record(run, world, LIMIT)
     show_milestones(out, kept)
     certificate = run.learner.certificate
-    out.print(Text("\n" + certificate.describe()), soft_wrap=True)
+    out.print()
+    print_result(certificate.result(), out)
     path = folder / "certificate.json"
     picture = folder / "certified.png"
     show.write_json(path, certificate.to_json())

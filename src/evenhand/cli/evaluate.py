@@ -141,7 +141,7 @@ def command(
 
     \b
     Example: a policy that was found on other people
-      evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
+      evenhand solve loans.csv --label repaid --good yes --group sex --save policy.json
       evenhand evaluate decisions.parquet --policy policy.json --rate fpr --limit 0.1 \\
           --figure gap.png
 

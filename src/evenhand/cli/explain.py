@@ -218,7 +218,7 @@ def command(
 
     \b
     Example
-      evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
+      evenhand solve loans.csv --label repaid --good yes --group sex --save policy.json
       evenhand explain policy.json loans.csv --row 3
 
     \b

@@ -20,9 +20,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.problem import TableProblem, table_problem
 from evenhand.cli.show import (
-    IN_SAMPLE,
     console,
-    cost_name,
     emit,
     grid,
     heading,
@@ -33,6 +31,7 @@ from evenhand.cli.show import (
     show_task,
     without_a_limit,
 )
+from evenhand.cli.solved import IN_SAMPLE, cost_name
 from evenhand.contracts import Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput, install_hint
 from evenhand.findings import ROUNDING

@@ -15,10 +15,12 @@ import click
 from evenhand.cli.options import Function, OutputFile
 from evenhand.cli.show import console, show_lines
 from evenhand.errors import InvalidInput
+from evenhand.media.card import summary
 from evenhand.tables import read_description
 
 if TYPE_CHECKING:
-    from evenhand.evaluation.gates import Gated, GateLedger, GateResult, Look
+    from evenhand.evaluation.gates import Gated, GateLedger, Look
+    from evenhand.result import Verdict
 
 WRITING = frozenset(
     [
@@ -31,6 +33,8 @@ WRITING = frozenset(
         "json_file",
         "figure",
         "out",
+        "printed_as_json",
+        "saved",
         "converted",
     ]
 )
@@ -99,7 +103,7 @@ class OpenGate:
 
     def judge(
         self, record: "Gated", limit: float | None, least_ratio: float | None = None
-    ) -> "GateResult | None":
+    ) -> "Verdict | None":
         """The verdict; None if no gate was asked for."""
         from evenhand.evaluation.gates import gate
 
@@ -113,18 +117,18 @@ class OpenGate:
             )
         result = gate(record, limit, least_ratio)
         if self.gating.summary is not None:
-            self.gating.summary.write_text(result.to_markdown(), encoding="utf-8")
+            self.gating.summary.write_text(summary(result), encoding="utf-8")
         if self.ledger is not None and self.look is not None and self.gating.ledger is not None:
             self.ledger.judged(self.look, result.status).write(self.gating.ledger)
         return result
 
 
-def leave(result: "GateResult | None", *, quiet: bool) -> None:
+def leave(result: "Verdict | None", *, quiet: bool) -> None:
     """Say the verdict (unless a document says it) and end the command with its exit code."""
     if result is None:
         return
     if not quiet:
-        show_lines(console(), ["", result.sentence], style=STYLES[result.status])
+        show_lines(console(), ["", result.headline], style=STYLES[result.status])
     click.get_current_context().exit(result.exit_code)
 
 

@@ -211,8 +211,8 @@ def show_table(source: str, table: "ImpactTable", lines: list[str]) -> None:
     screen = console()
     screen.print(heading(f"{source}: {counted(table.people)}, {table.selected:,} selected"))
     if table.cutoff is not None:
-        lines = [*lines, f"  selected: a score above {table.cutoff:g}"]
-    show_lines(screen, lines)
+        lines = [*lines, f"selected: a score above {table.cutoff:g}"]
+    show_lines(screen, [f"  {line}" for line in lines])
     for grouping in dict.fromkeys(one.grouping for one in table.rows):
         rate = ">rate" if table.cutoff is None else ">scoring rate"
         shown = grid(

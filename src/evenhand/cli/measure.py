@@ -1,32 +1,28 @@
 """`evenhand measure`: the rates of decisions that were made, whoever made them."""
 
 from dataclasses import dataclass
-from math import inf, isnan
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
-from evenhand.cli.gating import STYLES, Gating, gate_options, leave
-from evenhand.cli.messages import note_line
+from evenhand.cli.gating import Gating, gate_options
 from evenhand.cli.options import (
     COMMA_LIST,
     NATURAL,
     FileOptions,
     Share,
     file_options,
-    json_options,
     rates_option,
 )
-from evenhand.cli.reporting import fingerprint, report_option, write_page
-from evenhand.cli.show import console, emit, grid, heading, show_lines
+from evenhand.cli.telling import Telling, fingerprint, leave, telling_options
 from evenhand.errors import InvalidInput, collecting, raise_all
 from evenhand.shown import counted
 from evenhand.tables import (
     DECISION,
     Description,
+    Note,
     chosen_groups,
     group_texts,
     many_left_out,
@@ -37,10 +33,6 @@ from evenhand.tables import (
 from evenhand.words import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from evenhand.evaluation import Measurement, RateMeasure
     from evenhand.evaluation.measurement import Compare
 
 
@@ -137,9 +129,8 @@ if TYPE_CHECKING:
 )
 @click.option("--drop-missing", is_flag=True, help="Leave out rows without a decision or a group.")
 @gate_options
-@report_option
+@telling_options
 @file_options
-@json_options
 def command(
     data: str,
     decision: str,
@@ -162,9 +153,8 @@ def command(
     delta: float,
     drop_missing: bool,
     gating: Gating,
-    page: Path | None,
+    telling: Telling,
     reading: FileOptions,
-    document: str | Path | None,
 ) -> None:
     """Measure the decisions that you make today: rates, gaps and ratios with exact intervals.
 
@@ -193,7 +183,7 @@ def command(
     this leaves is shown. The share of good outcomes among the accepted is determined; it is shown
     where FPR and FNR are, and no gate judges it.
     """
-    from evenhand.evaluation import gate, measure
+    from evenhand.evaluation import measure
 
     if least_ratio is not None and compare == "difference":
         compare = "ratio" if limit is None else "both"
@@ -232,41 +222,23 @@ def command(
         watch=watch,
         delta=opened.delta,
     )
-    result = opened.judge(measured, limit, least_ratio)
-    allowed = limit is not None or least_ratio is not None
-    verdict = gate(measured, limit, least_ratio) if allowed else None
-    notes = [line.strip() for line in people.lines]
-    figures = {**measured.to_json(), "table": people.source, "notes": notes}
-    if result is not None:
-        figures["gate"] = result.to_json()
-    if not emit(document, figures):
-        show_measurement(people, measured)
-        if verdict is not None and result is None:
-            # Without --gate the exit code says nothing, so the text has to.
-            words = f"Verdict: {verdict.statement}"
-            show_lines(console(), ["", words], style=STYLES[verdict.status])
-        if document is not None:
-            click.echo(f"\nSaved: {document}")
-    write_page(
-        page,
-        measured,
+    verdict = opened.judge(measured, limit, least_ratio)
+    telling.tell(
+        measured.result(limit, least_ratio),
         title=f"Decisions in {people.source} by {', '.join(by)}",
         asked={
             "table": people.source,
             "SHA-256 of the table": fingerprint(data),
-            "people": f"{measured.people:,}, {measured.accepted:,} of them accepted",
-            "outcomes known": None if people.label is None else measured.outcomes,
-            "read as": "; ".join(notes),
             "groups": by,
             "rates": rates,
             "largest difference allowed": limit,
             "smallest ratio allowed": least_ratio,
             "delta": opened.delta,
         },
-        verdict=verdict,
-        quiet=document == "-",
+        read=people.read,
+        notes=people.notes,
     )
-    leave(result, quiet=document == "-")
+    leave(verdict)
 
 
 def own_grouping(data: str, own: Description | None) -> tuple[str, ...]:
@@ -293,14 +265,15 @@ def named_pair(text: str) -> tuple[str, str]:
 @dataclass(frozen=True, eq=False)
 class DecidedPeople:
     """People about whom something was decided: whether they were accepted, their groups and, where
-    a column of outcomes was named, their labels; `lines` say how the table was read.
+    a column of outcomes was named, their labels; `read` and `notes` say how the table was read.
     """
 
     source: str
     accepted: BoolArray
     groupings: dict[str, list[str]]
     label: FloatArray | None
-    lines: list[str]
+    read: list[str]
+    notes: list[Note]
 
 
 def read_decided(
@@ -352,93 +325,17 @@ def read_decided(
     if outcome:
         with collecting(errors):
             label, good_value = two_values(frame, outcome, good, bad)
-            lines.append(f"  good outcome: {outcome} = {good_value}")
+            lines.append(f"good outcome: {outcome} = {good_value}")
     raise_all(errors)
     if unknown.any():
         rows = counted(int(unknown.sum()), "row", "rows")
-        lines.append(f"  left out: {rows} without a decision or a group")
+        lines.append(f"left out: {rows} without a decision or a group")
     notes = [*frame.notes, *many_left_out(int(unknown.sum()), len(unknown))]
     groupings = {group: [str(text) for text in group_texts(frame, group, notes)] for group in by}
-    lines += [note_line(note) for note in notes]
-    return DecidedPeople(frame.source, decided > 0, groupings, label, lines)
+    return DecidedPeople(frame.source, decided > 0, groupings, label, lines, notes)
 
 
 def decision_line(word: str, column: str, accepted: str, rejected: tuple[str, ...]) -> str:
     """Which values of a column were read as which decision."""
     named = f"; rejected: {' or '.join(rejected)}" if rejected else ""
-    return f"  {word}: {column} = {accepted}{named}"
-
-
-def show_measurement(people: DecidedPeople, measured: "Measurement") -> None:
-    """How the table was read, every rate, and what the figures mean."""
-    screen = console()
-    screen.print(heading(f"{people.source}: {counted(measured.people)}"))
-    known = "" if people.label is None else f", outcomes known for {measured.outcomes:,}"
-    aside = [f"  not compared: {one}" for one in measured.set_aside]
-    show_lines(screen, [*people.lines, f"  {measured.accepted:,} accepted{known}", *aside])
-    for rate in measured.rates:
-        show_rate(screen, rate)
-    lines = ["", *wrap(measured.meaning, 79)]
-    if any(not rate.is_identified for rate in measured.rates):
-        lines += [
-            "A range such as 0.10 to 0.85: outcomes are missing, and each may be good or bad.",
-            "With outcomes of the accepted alone no figure can say more; see evenhand evaluate",
-            "for logs with probabilities.",
-        ]
-    show_lines(screen, lines)
-
-
-def show_rate(screen: "Console", rate: "RateMeasure") -> None:
-    """One rate of all groups, its gap and its ratio."""
-    table = grid("group", ">rate", ">interval", f">{rate.counted}", padding=2)
-    for one in rate.groups:
-        shown = (
-            f"{one.least:.3f}"
-            if one.least == one.largest
-            else (f"{one.least:.3f} to {one.largest:.3f}")
-        )
-        people = f"{one.people:,}" + (f" + {one.unknown:,} unknown" if one.unknown else "")
-        table.add_row(
-            str(one.group),
-            "nobody" if isnan(one.least) else shown,
-            f"[{one.lower:.3f}, {one.upper:.3f}]",
-            people,
-        )
-    by = f" by {rate.grouping}" if rate.grouping else ""
-    screen.print(heading(f"\n{rate.name[0].upper()}{rate.name[1:]}{by}"))
-    screen.print(table)
-    if rate.pairs:
-        screen.print(pair_table(rate))
-    for name, value, ends in (
-        ("largest gap", rate.gap, rate.gap_interval),
-        ("smallest ratio", rate.ratio, rate.ratio_interval),
-    ):
-        if rate.pairs and ends is not None and not (name == "largest gap" and ends == (0, 1)):
-            shown = "not determined" if value is None else f"{value:.3f}"
-            pair = rate.largest_pair
-            who = f" ({pair.name})" if pair is not None and name == "largest gap" else ""
-            lower, upper = ends
-            show_lines(screen, [f"  {name}: {shown}{who} [{lower:.3f}, {upper:.3f}]"])
-
-
-def pair_table(rate: "RateMeasure") -> "Table":
-    """The comparisons of a rate, one line for each that was asked for."""
-    both = {
-        "difference": any(pair.difference_interval for pair in rate.pairs),
-        "ratio": any(pair.ratio_interval for pair in rate.pairs),
-    }
-    shown_as = " or ".join(name for name, asked in both.items() if asked)
-    table = grid("compared", f">{shown_as}", ">interval", padding=2)
-    for pair in rate.pairs:
-        for word, value, ends in (
-            ("minus", pair.difference, pair.difference_interval),
-            ("over", pair.ratio, pair.ratio_interval),
-        ):
-            if ends is None:
-                continue
-            plus = "+" if word == "minus" else ""
-            low, high = (f"{end:{plus}z.3f}" if end < inf else "infinity" for end in ends)
-            shown = "not determined" if value is None else f"{value:{plus}z.3f}"
-            who = f"{pair.group} {word} {pair.reference}"
-            table.add_row(who, shown.replace("-0.000", "+0.000"), f"[{low}, {high}]")
-    return table
+    return f"{word}: {column} = {accepted}{named}"

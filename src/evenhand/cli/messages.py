@@ -82,9 +82,14 @@ def note_text(note: "Note") -> str:
 
 def note_line(note: "Note") -> str:
     """A note as commands print it: whom the figures are not about is no small print."""
-    grave = ("many left out", "people without a label", "sensitive reason", "no reason")
-    word = "WARNING" if note.kind in grave else "note"
+    word = "WARNING" if is_grave(note) else "note"
     return f"  {word}: {note_text(note)}"
+
+
+def is_grave(note: "Note") -> bool:
+    """Whether a note says whom the figures are not about, or what nobody may overlook."""
+    grave = ("many left out", "people without a label", "sensitive reason", "no reason")
+    return note.kind in grave
 
 
 def warning_text(warning: "DataWarning") -> str:

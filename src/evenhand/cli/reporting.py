@@ -12,7 +12,7 @@ from evenhand.cli.options import Function, OutputFile, command_line
 from evenhand.tables import TABLES, read_description
 
 if TYPE_CHECKING:
-    from evenhand.evaluation.gates import GateResult
+    from evenhand.result import Verdict
 
 FEW = 12
 """Names of a long list that a page shows."""
@@ -46,7 +46,7 @@ def write_page(
     *,
     title: str,
     asked: Mapping[str, object],
-    verdict: "GateResult | None" = None,
+    verdict: "Verdict | None" = None,
     policy: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     quiet: bool = False,

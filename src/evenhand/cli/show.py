@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.messages import note_line, note_text, warning_text
+from evenhand.cli.messages import note_line, warning_text
 from evenhand.cli.problem import TableProblem
 from evenhand.contracts import Params
 from evenhand.errors import CannotEstimateRate, NotConverged
 from evenhand.fairness.rates import RATES, GapConstraints
-from evenhand.findings import ROUNDING
-from evenhand.policies import Mixture
 from evenhand.shown import counted
 from evenhand.tables import Note
 from evenhand.words import Group
@@ -30,11 +28,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from evenhand.faircsc import FairSolution
-
-IN_SAMPLE = (
-    "These rates are measured on this table, the one the policy was chosen on. They are not "
-    "certified for the population: on new people the gap may be larger."
-)
 
 
 def console(quiet: bool = False) -> "Console":
@@ -202,11 +195,6 @@ def per_person(task: TableProblem, cost: float) -> float:
     return cost / len(task.sample)
 
 
-def cost_name(task: TableProblem) -> str:
-    """What `per_person` is called."""
-    return "cost per person" if task.priced else "error rate"
-
-
 def money(task: TableProblem, cost: float) -> str:
     """A total cost in print, per person: four decimals of an error rate, five digits of a price."""
     each = per_person(task, cost)
@@ -231,25 +219,6 @@ def measured_rates(task: TableProblem, solution: "FairSolution") -> dict[str, di
     return measured
 
 
-def optimality(task: TableProblem, solution: "FairSolution") -> str:
-    """How far from the best mixture within the limit, in words."""
-    if solution.lower_bound is None:
-        reason = (
-            "this method proves none"
-            if task.hypotheses.exact
-            else "this class searches by a heuristic"
-        )
-        return f"no lower bound: {reason}; a better mixture may exist"
-    slack = per_person(task, solution.cost - solution.lower_bound)
-    if slack <= 1e-9 * max(1.0, abs(per_person(task, solution.cost))):
-        return (
-            "optimal: no mixture of this class within the limit costs less "
-            "(proved by the lower bound)"
-        )
-    lower = money(task, solution.lower_bound)
-    return f"lower bound {lower}: at most {slack:.2g} above the optimum"
-
-
 def read_as(task: TableProblem) -> dict[str, object]:
     """Whom the table is about, and how it was read, as a page says what was asked."""
     sample = task.sample
@@ -266,8 +235,22 @@ def read_as(task: TableProblem) -> dict[str, object]:
         f"groups in {task.group}": sizes,
         "columns to decide by": task.table.names,
         "rows left out": task.dropped or None,
-        "notes": "; ".join(note_text(note) for note in notes_of(task)),
         "prices": priced if task.priced else "each error costs 1",
+    }
+
+
+def asked_of(task: TableProblem, data: str) -> dict[str, object]:
+    """What was asked: the table, and what is common to everything that is solved on it."""
+    from evenhand.cli.telling import fingerprint
+
+    read = {name: value for name, value in read_as(task).items() if not _is_read(name)}
+    return {
+        **read,
+        "SHA-256 of the table": fingerprint(data),
+        "rates": tuple(rate.name for rate in task.rates),
+        "limit": task.limit,
+        "rules": task.kind,
+        "the group": group_use_words(task),
     }
 
 
@@ -276,24 +259,32 @@ def group_use_words(task: TableProblem) -> str:
     return "is not looked at" if task.group_use == "certify_only" else "may influence decisions"
 
 
-def show_task(out: "Console", task: TableProblem) -> None:
-    """Whom the table is about, and how it was read."""
-    sample = task.sample
-    out.print(heading(f"{task.source}: {counted(len(sample))}"))
+def _is_read(name: str) -> bool:
+    """Whether it says how a column was read."""
+    return name == "good outcome" or name.startswith("groups")
+
+
+def how_read(task: TableProblem) -> list[str]:
+    """How the table was read, beside its notes."""
     read = read_as(task)
-    shown = [name for name in read if name == "good outcome" or name.startswith("groups")]
-    lines = [f"  {name}: {read[name]}" for name in shown]
+    lines = [f"{name}: {value}" for name, value in read.items() if _is_read(name)]
     gaps = task.table.gaps
     if gaps is not None and gaps.per_column:
-        lines.append(f"  missing values: {gaps.describe()}")
+        lines.append(f"missing values: {gaps.describe()}")
     if task.dropped:
         why = "other groups, or a value or the outcome is missing"
-        lines.append(f"  left out: {counted(task.dropped, 'row', 'rows')} ({why})")
+        lines.append(f"left out: {counted(task.dropped, 'row', 'rows')} ({why})")
     for name, columns in task.table.encoded.items():
         several = f"{len(columns)} column{'s' * (len(columns) > 1)}"
-        lines.append(f"  encoded: {name} as {several} of 0 and 1 ({columns[0]}, ...)")
-    lines += [note_line(note) for note in notes_of(task)]
-    show_lines(out, lines)
+        lines.append(f"encoded: {name} as {several} of 0 and 1 ({columns[0]}, ...)")
+    return lines
+
+
+def show_task(out: "Console", task: TableProblem) -> None:
+    """Whom the table is about, and how it was read."""
+    out.print(heading(f"{task.source}: {counted(len(task.sample))}"))
+    lines = [f"  {line}" for line in how_read(task)]
+    show_lines(out, [*lines, *(note_line(note) for note in notes_of(task))])
     warnings = [f"  WARNING: {warning_text(one)}" for one in task.warnings]
     show_lines(out, warnings, style="yellow")
 
@@ -305,69 +296,6 @@ SHOWN_ELSEWHERE = ("encoded", "missing values")
 def notes_of(task: TableProblem) -> list[Note]:
     """What was done to the rows on the way in, except what is shown elsewhere."""
     return [note for note in task.table.notes if note.kind not in SHOWN_ELSEWHERE]
-
-
-def show_policy(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
-    """The mixture in words, and its rates."""
-    policy = solution.policy
-    use = (
-        "the group is not looked at"
-        if task.group_use == "certify_only"
-        else "the group may influence the decision"
-    )
-    disguised = [
-        one
-        for one in task.warnings
-        if one.kind == "reveals the group" and uses(task, policy, one.name)
-    ]
-    if disguised and task.group_use == "certify_only":
-        use = "the group is no input, but " + " and ".join(
-            f"{one.name} reveals {one.share:.0%} of it" for one in disguised
-        )
-    out.print(heading(f"\nPolicy ({use})"))
-    show_lines(out, [f"  {line}" for line in policy.describe(task.table.names).splitlines()])
-    if len(policy.weights) > 1:
-        coin = "A coin that knows nothing about the person picks the rule, anew for each person."
-        show_lines(out, [f"  {coin}"])
-    out.print(heading("\nRates on this table"))
-    out.print(rates_grid(task, solution))
-    show_lines(out, ["  (n): the people that the rate is a share of."], style="dim")
-
-
-def rates_grid(task: TableProblem, solution: "FairSolution") -> "Table":
-    """The rates of each group with the people behind them, the largest gap beside its limit."""
-    sample = task.sample
-    measured = measured_rates(task, solution)
-    several = len(sample.groups) > 2
-    groups = ["group", ">rate (n)"] if several else [f">group {one}" for one in sample.groups]
-    table = grid("rate", *groups, ">largest gap", "limit")
-    for rate in RATES.values():
-        if rate.symbol not in measured:
-            continue
-        values = measured[rate.symbol]
-        counted = rate.in_denominator(sample.label)
-        gap = max(values.values()) - min(values.values())
-        kept = "kept" if gap <= task.limit + ROUNDING else "EXCEEDED"
-        shown = {
-            str(g): f"{v:z.3f} ({int((counted & (sample.group == g)).sum()):,})"
-            for g, v in values.items()
-        }
-        held = f"≤ {task.limit:g} {kept}" if rate in task.rates else "not limited"
-        if several:  # one line per group, because many columns fit no terminal
-            for place, (name, text) in enumerate(shown.items()):
-                last = (f"{gap:z.3f}", held) if place == 0 else ("", "")
-                table.add_row(rate.name if place == 0 else "", name, text, *last)
-        else:
-            table.add_row(rate.name, *shown.values(), f"{gap:z.3f}", held)
-    return table
-
-
-def uses(task: TableProblem, policy: Mixture, name: str) -> bool:
-    """Whether a rule of the policy looks at a column of the source; True where that is unknown."""
-    used = policy.columns_used
-    if used is None:
-        return True
-    return name in {task.table.sources[column] for column in used}
 
 
 BASELINE_RATES = ("fpr", "fnr", "selection")
@@ -422,45 +350,8 @@ def costs_of(task: TableProblem, solution: "FairSolution", baseline: Baseline) -
     """The total cost of the policy, and of what it is compared with."""
     problem = task.problem
     return {
-        cost_name(task): solution.cost,
-        f"without a limit (gap {baseline.gap:z.3f})": baseline.cost,
-        "accept all applicants": problem.rejection_total + float(problem.acceptance_cost.sum()),
-        "reject all applicants": problem.rejection_total,
+        "policy": solution.cost,
+        "without_limit": baseline.cost,
+        "accept_all": problem.rejection_total + float(problem.acceptance_cost.sum()),
+        "reject_all": problem.rejection_total,
     }
-
-
-def cheaper_than_free(solution: "FairSolution", baseline: Baseline) -> list[str]:
-    """A remark where a mixture within the limit costs less than what was found without one."""
-    if solution.cost >= baseline.cost - ROUNDING * max(1.0, abs(baseline.cost)):
-        return []
-    return [
-        "  the search without a limit is a heuristic, the same for every rate and limit: on the "
-        "way to this limit a cheaper rule was met"
-    ]
-
-
-def show_solution(task: TableProblem, solution: "FairSolution") -> None:
-    """The table, the policy with its rates, and the cost: what it is compared with, how near to
-    optimal, and the work it took.
-    """
-    out = console()
-    report = solution.report
-    show_task(out, task)
-    show_policy(out, task, solution)
-    baseline = without_a_limit(task)
-    costs = costs_of(task, solution, baseline)
-    calls = solution.oracle_calls
-    rules = len(solution.policy.weights)
-    out.print(heading("\nCost"))
-    show_lines(out, [f"  {name}: {money(task, cost)}" for name, cost in costs.items()])
-    show_lines(
-        out,
-        [
-            f"  {optimality(task, solution)}",
-            *cheaper_than_free(solution, baseline),
-            f"  {calls} oracle call{'s' * (calls != 1)}, method {report.method}, "
-            f"{rules} rule{'s' * (rules != 1)} mixed",
-            *([f"  {report.note}"] if report.note else []),
-        ],
-    )
-    out.print(f"\n{IN_SAMPLE}")

@@ -9,25 +9,25 @@ import click
 
 from evenhand.cli import show
 from evenhand.cli.certify import certify_options, named_ceilings, present_certified
+from evenhand.cli.messages import warning_text
 from evenhand.cli.options import (
-    JSON_FILE,
     NATURAL,
     POSITIVE,
     ColumnOptions,
     Share,
     column_options,
-    json_options,
     problem_options,
     rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
-from evenhand.cli.reporting import report_option
+from evenhand.cli.solved import IN_SAMPLE, solved, with_held
+from evenhand.cli.telling import Telling, save_option, telling_options
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.words import LabelledSample
 
 if TYPE_CHECKING:
-    from evenhand.evaluation import Measurement, PolicyFile
+    from evenhand.evaluation import Measurement
     from evenhand.faircsc import FairSolution
 
 
@@ -64,9 +64,8 @@ if TYPE_CHECKING:
     "rest: the limit holds for the population with probability 1 - DELTA, not on the table alone.",
 )
 @certify_options
-@click.option("--out", metavar="POLICY.JSON", type=JSON_FILE, help="Save the policy as plain JSON.")
-@report_option
-@json_options
+@save_option
+@telling_options
 def command(
     data: str,
     columns: ColumnOptions,
@@ -84,9 +83,8 @@ def command(
     certify: float | None,
     ceilings: tuple[str, ...],
     no_coins: bool,
-    out: Path | None,
-    page: Path | None,
-    document: str | Path | None,
+    saved: Path | None,
+    telling: Telling,
 ) -> None:
     """Find the cheapest mixture of rules whose rates differ by at most a limit.
 
@@ -96,7 +94,7 @@ def command(
     \b
     Example: loans, where group and outcome are known for all people
       evenhand solve loans.csv --label repaid --good yes --group sex \\
-          --rate fpr --limit 0.05 --class stumps --out policy.json
+          --rate fpr --limit 0.05 --class stumps --save policy.json
 
     \b
     The classes
@@ -110,13 +108,12 @@ def command(
 
     The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the
     mixture, on this table. For the population that the table was drawn from it is certified with
-    --certify 0.05; --no-coins then finds the cheapest single rule that passes, and --report writes
-    the page to hand over.
+    --certify 0.05; --no-coins then finds the cheapest single rule that passes. --out page.html
+    writes the page to hand over.
     """
-    if certify is None and (ceilings or no_coins or page is not None):
+    if certify is None and (ceilings or no_coins):
         raise InvalidInput(
-            "--ceiling, --no-coins and --report belong to a certificate.",
-            hint="add --certify 0.05.",
+            "--ceiling and --no-coins belong to a certificate.", hint="add --certify 0.05."
         )
     task = table_problem(
         data,
@@ -140,53 +137,41 @@ def command(
             randomise=not no_coins,
             max_calls=max_calls,
             seed=seed,
-            out=out,
-            page=page,
-            document=document,
+            saved=saved,
+            telling=telling,
         )
         return
     solution = show.solve(task, method, max_calls)
-    present(task, solution, out, document)
-
-
-def present(
-    task: TableProblem, solution: "FairSolution", out: Path | None, document: str | Path | None
-) -> None:
-    """Save the policy, then print it as JSON or show it, with what is measured on the people who
-    were held out.
-    """
-    if out is not None:
-        save_policy(task, solution, out)
-    if document is not None:
-        figures = policy_document(task, solution)
-        if task.held is not None:
-            from evenhand.cli.apply import test_document
-
-            file, measured = test_held(task, task.held, solution)
-            figures["holdout"] = test_document(file, measured, task.limit, task.source, [])
-        if show.emit(document, figures):
-            return
-    show.show_solution(task, solution)
+    if saved is not None:
+        save_policy(task, solution, saved)
+    result = solved(task, solution, policy_document(task, solution))
     if task.held is not None:
-        from evenhand.cli.apply import show_test
+        measured = test_held(task, task.held, solution)
+        held = measured.result(task.limit)
+        result = with_held(result, len(task.held), held, measured.to_json())
+    telling.tell(
+        result,
+        title=f"A policy chosen on {task.source}",
+        asked={
+            **show.asked_of(task, data),
+            "method": method,
+            "seed": None if task.held is None else seed,
+        },
+        read=show.how_read(task),
+        beware=[warning_text(one) for one in task.warnings],
+        notes=show.notes_of(task),
+        saved=saved,
+    )
 
-        screen = show.console()
-        screen.print(show.heading(f"\nOn the {len(task.held):,} people who were held out"))
-        show_test(screen, *test_held(task, task.held, solution), task.limit)
-    if out is not None:
-        click.echo(f"\nSaved: {out}")
 
-
-def test_held(
-    task: TableProblem, held: LabelledSample, solution: "FairSolution"
-) -> "tuple[PolicyFile, Measurement]":
-    """The policy as `evenhand test` would read it from its file, and what that would measure."""
+def test_held(task: TableProblem, held: LabelledSample, solution: "FairSolution") -> "Measurement":
+    """What `evenhand test` would measure with the policy's file."""
     from evenhand.cli.apply import judged_by
     from evenhand.evaluation import PolicyFile, measure_policy
 
     document = policy_document(task, solution)
     file = PolicyFile(solution.policy, task.table.recipe, task.source, document)
-    return file, judged_by(file, measure_policy(solution.policy, held, prices=file.prices))
+    return judged_by(file, measure_policy(solution.policy, held, prices=file.prices))
 
 
 def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> None:
@@ -207,8 +192,6 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
     rates = show.measured_rates(task, solution)
     baseline = show.without_a_limit(task)
     totals = show.costs_of(task, solution, baseline)
-    costs = [show.per_person(task, cost) for cost in totals.values()]
-    names = ("policy", "without_limit", "accept_all", "reject_all")
     return {
         "evenhand": __version__,
         "policy": solution.policy.to_json(),
@@ -234,9 +217,9 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
         **({"solver_note": solution.report.note} if solution.report.note else {}),
         "table": {"file": task.source, "people": len(task.sample)},
         **({} if task.missing is None else {"missing": list(task.missing)}),
-        "costs_per_person": dict(zip(names, costs, strict=True)),
+        "costs_per_person": {name: show.per_person(task, cost) for name, cost in totals.items()},
         "gap_without_limit": baseline.gap,
         "notes": [str(note) for note in table.notes],
         "warnings": [vars(one) for one in task.warnings],
-        "note": show.IN_SAMPLE,
+        "note": IN_SAMPLE,
     }

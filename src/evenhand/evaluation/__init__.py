@@ -2,7 +2,7 @@
 
 from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.evaluate import Candidate, Evaluation, evaluate
-from evenhand.evaluation.gates import GateLedger, GateResult, gate
+from evenhand.evaluation.gates import GateLedger, gate
 from evenhand.evaluation.impact_table import ImpactRow, ImpactTable, impact
 from evenhand.evaluation.log_files import read_log, write_log
 from evenhand.evaluation.measurement import (
@@ -20,7 +20,6 @@ __all__ = [
     "DecisionLog",
     "Evaluation",
     "GateLedger",
-    "GateResult",
     "GroupMeasure",
     "ImpactRow",
     "ImpactTable",

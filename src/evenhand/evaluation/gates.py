@@ -19,14 +19,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.delta_ledger import inverse_square_share
-from evenhand.findings import Finding, Status, judge
+from evenhand.findings import Finding
+from evenhand.result import Verdict
 from evenhand.shares import require_delta, require_least_ratio, require_limit
-
-EXIT_CODES: dict[Status, int] = {"within": 0, "above": 1, "not shown": 3}
-"""What a command with --gate exits with; 2 is an error in the input."""
 
 
 class Gated(Protocol):
@@ -39,96 +36,7 @@ class Gated(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class GateResult:
-    """What a gate says.
-
-    Parameters
-    ----------
-    status : {"within", "above", "not shown"}
-        The verdict.
-    findings : tuple of Finding
-        What it rests on.
-    delta : float or None
-        The probability that a finding is wrong, if it is known.
-
-    Examples
-    --------
-    >>> result = GateResult("within", (Finding("gap FPR b minus a", 0.01, 0.04, 0.05),), 0.05)
-    >>> result.exit_code, result.passed
-    (0, True)
-    """
-
-    status: Status
-    findings: tuple[Finding, ...]
-    delta: float | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """0 within, 1 above, 3 not shown."""
-        return EXIT_CODES[self.status]
-
-    @property
-    def passed(self) -> bool:
-        """Whether everything is shown to be within what is allowed."""
-        return self.status == "within"
-
-    @property
-    def sentence(self) -> str:
-        """The verdict of a gate in one sentence, with the finding that decides it."""
-        return f"Gate: {self.statement}"
-
-    @property
-    def statement(self) -> str:
-        """The same, where nobody asked for a gate."""
-        words = {
-            "within": "within what is allowed",
-            "above": "ABOVE what is allowed",
-            "not shown": "neither within nor above what is allowed is shown",
-        }
-        sure = "" if self.delta is None else f" (delta {self.delta:.3g})"
-        deciding = [one for one in self.findings if one.status == self.status]
-        because = f": {deciding[0].sentence}" if deciding and self.status != "within" else ""
-        return f"{words[self.status]}{sure}{because}."
-
-    def to_markdown(self) -> str:
-        """The verdict as a Markdown table, for the summary of a build.
-
-        Returns
-        -------
-        str
-            A heading, and a row for each finding.
-        """
-        rows = [
-            f"| {_cell(one.what)} | {one.low:.4f} | {one.high:.4f} | "
-            f"{'>=' if one.at_least else '<='} {one.limit:g} | {one.status} |"
-            for one in self.findings
-        ]
-        head = ["| what | low | high | allowed | status |", "|---|---|---|---|---|"]
-        return "\n".join([f"**{_cell(self.sentence)}**", "", *head, *rows, ""])
-
-    def to_json(self) -> Json:
-        """The verdict as plain JSON.
-
-        Returns
-        -------
-        dict
-            Status, exit code, delta and findings.
-        """
-        return {
-            "status": self.status,
-            "exit_code": self.exit_code,
-            "delta": self.delta,
-            "findings": [{**vars(one), "status": one.status} for one in self.findings],
-        }
-
-
-def _cell(text: str) -> str:
-    """A text inside a table of Markdown: a group's name may hold a pipe or a line break."""
-    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").split())
-
-
-def gate(record: Gated, limit: float | None = None, least_ratio: float | None = None) -> GateResult:
+def gate(record: Gated, limit: float | None = None, least_ratio: float | None = None) -> Verdict:
     """Judge a record: the one function behind `--gate` and `evenhand.testing.assert_within`.
 
     Parameters
@@ -142,7 +50,7 @@ def gate(record: Gated, limit: float | None = None, least_ratio: float | None = 
 
     Returns
     -------
-    GateResult
+    Verdict
         The verdict, its exit code, and what it rests on.
 
     Examples
@@ -159,7 +67,7 @@ def gate(record: Gated, limit: float | None = None, least_ratio: float | None = 
     if least_ratio is not None:
         require_least_ratio(least_ratio)
     findings = record.findings(limit, least_ratio)
-    return GateResult(judge(findings), findings, getattr(record, "delta", None))
+    return Verdict(findings, getattr(record, "delta", None))
 
 
 @dataclass(frozen=True)

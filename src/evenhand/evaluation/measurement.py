@@ -37,11 +37,11 @@ Rows are only added, each for good: differences pair the i-th person of one grou
 the other, and an outcome that came later would change who is paired.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import inf, isnan, nan, pi
-from typing import TYPE_CHECKING, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,13 +53,15 @@ from evenhand.bounds.proportions import (
     ratio_interval,
 )
 from evenhand.bounds.sequences import difference_sequence, proportion_sequence
-from evenhand.contracts import Json, Policy, Rate
+from evenhand.contracts import Policy, Rate
 from evenhand.errors import InvalidInput
-from evenhand.fairness.acceptance import MEANING, Acceptance
+from evenhand.evaluation.measured import measured
+from evenhand.fairness.acceptance import Acceptance
 from evenhand.fairness.certificate import plain_label
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.findings import Finding, judge, size_of
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.media import Told
 from evenhand.people import (
     GroupColumn,
     YesNo,
@@ -72,12 +74,10 @@ from evenhand.people import (
     require_same_order,
 )
 from evenhand.policies import Mixture
+from evenhand.result import Result
 from evenhand.shares import require_delta
-from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, counted, plain_fields
+from evenhand.shown import Brief, counted
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Compare = Literal["difference", "ratio", "both"]
 """What is compared: differences of rates, ratios, or both."""
@@ -172,6 +172,8 @@ class RateMeasure:
     grouping: str = ""
     asked: bool = True
 
+    ALSO: ClassVar = ("gap", "gap_interval", "ratio", "ratio_interval")
+
     @property
     def counted(self) -> str:
         """Whom the rate is a share of."""
@@ -235,7 +237,7 @@ def _inverse(value: float) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Measurement(Shown, Brief):
+class Measurement(Told, Brief):
     """What was measured of decisions, or of a policy on new people.
 
     Parameters
@@ -269,10 +271,8 @@ class Measurement(Shown, Brief):
     >>> measured = measure(accepted, ["a"] * 50 + ["b"] * 50)
     >>> measured.verdict(limit=0.1)
     'above'
-    >>> print(measured.describe())  # doctest: +ELLIPSIS
-    100 people, 42 of them accepted.
-    Selection rate: b minus a -0.360, between -0.53... and -0.16...
-    All comparisons hold at once with probability 0.95 ...
+    >>> measured.result(limit=0.1).verdict.headline.split(":")[0]
+    'ABOVE what is allowed (at most 0.1)'
     """
 
     people: int
@@ -286,6 +286,8 @@ class Measurement(Shown, Brief):
     cost_interval: tuple[float, float] | None = None
     acceptance: Acceptance | None = field(default=None, repr=False)
     read: tuple[str, ...] = ()
+
+    ALSO: ClassVar = ("meaning",)
 
     def findings(
         self, limit: float | None = None, least_ratio: float | None = None
@@ -380,36 +382,22 @@ class Measurement(Shown, Brief):
             rates = tuple(replace(one, asked=True) for one in rates if one.symbol == symbol)
         return judge(replace(self, rates=rates).findings(limit, least_ratio))
 
-    def describe(self) -> str:
-        """The measurement in words.
+    def result(self, limit: float | None = None, least_ratio: float | None = None) -> Result:
+        """What is said of the measurement.
+
+        Parameters
+        ----------
+        limit : float, optional
+            The largest difference that is allowed.
+        least_ratio : float, optional
+            The smallest ratio that is allowed.
 
         Returns
         -------
-        str
-            One line for each comparison, and what the intervals mean.
+        Result
+            With a verdict if something is allowed; the tables "pairs" and "rates".
         """
-        lines = [f"{counted(self.people)}, {self.accepted:,.0f} of them accepted."]
-        if self.acceptance is not None:
-            lines = [*self.acceptance.sentences, *self.acceptance.lines, MEANING]
-        lines += [f"Read as {one}." for one in self.read]
-        for rate in self.rates:
-            title = f"{rate.name[0].upper()}{rate.name[1:]}"
-            title += f" by {rate.grouping}" if rate.grouping else ""
-            for pair in rate.pairs:
-                if pair.difference_interval is not None:
-                    value = "" if pair.difference is None else f" {pair.difference:+z.3f},"
-                    low, high = pair.difference_interval
-                    lines.append(
-                        f"{title}: {pair.name}{value} between {low:+z.3f} and {high:+z.3f}"
-                    )
-                if pair.ratio_interval is not None:
-                    value = "" if pair.ratio is None else f" {pair.ratio:.3f},"
-                    low, high = pair.ratio_interval
-                    who = f"{pair.group} over {pair.reference}"
-                    lines.append(f"{title}: {who}{value} between {low:.3f} and {high:.3f}")
-        lines += [f"Not compared: {one}." for one in self.set_aside]
-        lines.append(self.meaning)
-        return "\n".join(lines)
+        return measured(self, limit, least_ratio)
 
     @property
     def _accepted_alone(self) -> bool:
@@ -435,63 +423,6 @@ class Measurement(Shown, Brief):
             "population that these people were drawn from independently; so do all rates of "
             f"single groups, as a statement of their own.{added}{of_whom}"
         )
-
-    def to_json(self) -> Json:
-        """Write the measurement as plain JSON.
-
-        Returns
-        -------
-        dict
-            The fields, what the intervals mean, and the largest gap and smallest ratio of each
-            rate.
-        """
-        document = plain_fields(self) | {"meaning": self.meaning}
-        if self.acceptance is not None:
-            document["acceptance"] = self.acceptance.to_json()
-        for written, rate in zip(document["rates"], self.rates, strict=True):
-            written |= {
-                "gap": rate.gap,
-                "gap_interval": list(rate.gap_interval),
-                "ratio": rate.ratio,
-                "ratio_interval": None
-                if rate.ratio_interval is None
-                else list(rate.ratio_interval),
-            }
-        return document
-
-    def _headline(self) -> str:
-        return f"{counted(self.people)}, {self.accepted:,.0f} accepted"
-
-    def _rows(self) -> Iterator[tuple[RateMeasure, PairMeasure]]:
-        return ((rate, pair) for rate in self.rates for pair in rate.pairs)
-
-    def _columns(self) -> dict[str, Sequence[Cell]]:
-        rows = list(self._rows())
-        columns: dict[str, Sequence[Cell]] = {
-            "rate": [rate.symbol for rate, _ in rows],
-            "grouping": [rate.grouping for rate, _ in rows],
-            "group": [str(pair.group) for _, pair in rows],
-            "reference": [str(pair.reference) for _, pair in rows],
-        }
-        for name in ("difference", "ratio"):
-            ends = [getattr(pair, f"{name}_interval") for _, pair in rows]
-            if any(ends):
-                columns[name] = [getattr(pair, name) for _, pair in rows]
-                columns[f"{name}_low"] = [None if one is None else one[0] for one in ends]
-                columns[f"{name}_high"] = [None if one is None else one[1] for one in ends]
-        return columns
-
-    def _draw(self, axes: "Axes") -> None:
-        rows = [row for row in self._rows() if row[1].difference_interval is not None]
-        for place, (_, pair) in enumerate(rows):
-            low, high = pair.difference_interval or (nan, nan)
-            axes.plot([low, high], [place, place], color=INK, linewidth=2)
-            if pair.difference is not None:
-                axes.plot([pair.difference], [place], "o", color=INK)
-        axes.axvline(0.0, color=LIMIT, linewidth=1, linestyle=(0, (4, 2)))
-        names = [f"{rate.symbol} {pair.name}" for rate, pair in rows]
-        axes.set_yticks(range(len(rows)), names)
-        axes.set_xlabel("difference of rates, with its exact interval")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""A policy file, as `evenhand solve --out` writes it: the policy, the schema of the raw table and
+"""A policy file, as `evenhand solve --save` writes it: the policy, the schema of the raw table and
 how it becomes the numbers that the policy sees, and what the outcome, the group, the limit and the
 prices were.
 """
@@ -14,7 +14,7 @@ from evenhand.hypotheses import policy_from_json
 from evenhand.schema import Schema
 from evenhand.tables import Recipe, recipe_from_json, schema_of
 
-HINT = "evenhand solve ... --out policy.json writes one."
+HINT = "evenhand solve ... --save policy.json writes one."
 
 
 def read_document(path: Path) -> Json:

@@ -4,7 +4,7 @@ Figures on these people, beside a certificate or a test, and no claims about the
 policy within the limit may reject nearly everybody, and then a reader must see that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from math import inf, nan, sqrt
 from typing import Literal, Self
@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.findings import ROUNDING
-from evenhand.shown import counted
+from evenhand.result import Table, column
 from evenhand.words import FloatArray, Group, GroupArray, IntArray
 
 GroupLabel = str | int | float | bool
@@ -274,29 +274,6 @@ class Acceptance:
             text += ", which may be chance: it is less than two standard errors"
         return f"{text}."
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Each group in a line."""
-
-        def percent(share: float) -> str:
-            return "nobody there" if share != share else f"{share:.1%}"
-
-        return tuple(
-            f"{name}: {percent(self.share(name))} of {counted(self.people(name))} accepted; of the "
-            f"good {percent(self.share(name, 1))}, of the bad {percent(self.share(name, -1))}"
-            for name in self.groups
-        )
-
-    def describe(self) -> str:
-        """The figures in words.
-
-        Returns
-        -------
-        str
-            The verdict, whom it accepts in all, and in each group.
-        """
-        return "\n".join([*self.sentences, *(f"  {line}" for line in self.lines), MEANING])
-
     def to_json(self) -> Json:
         """The figures as plain JSON.
 
@@ -355,3 +332,27 @@ def _saving(
     if people > 1:
         error = sqrt(float(weight @ (saved - mean) ** 2) / (people * (people - 1)))
     return Saving(cost, min(accept, reject), bool(constant), error)
+
+
+def acceptance_table(found: Acceptance, title: str) -> Table:
+    """The shares of each group that are accepted: of all, of the good, of the bad."""
+
+    def of(label: int | None) -> Callable[[tuple[str, GroupLabel | None]], float | None]:
+        def share(row: tuple[str, GroupLabel | None]) -> float | None:
+            value = found.share(row[1], label)
+            return None if value != value else value
+
+        return share
+
+    rows: list[tuple[str, GroupLabel | None]] = [(str(name), name) for name in found.groups]
+    return Table.of(
+        "acceptance",
+        title,
+        [*rows, ("all", None)],
+        column("group", take=lambda row: row[0]),
+        column("people", "people", "count", lambda row: found.people(row[1])),
+        column("accepted", "accepted", "percent", of(None)),
+        column("good", "of the good", "percent", of(1)),
+        column("bad", "of the bad", "percent", of(-1)),
+        note=MEANING,
+    )

@@ -7,21 +7,20 @@ spent, cannot be constructed.
 """
 
 import json
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.fairness.acceptance import MEANING, Acceptance
+from evenhand.fairness.acceptance import Acceptance
+from evenhand.fairness.certified import certified
 from evenhand.findings import ROUNDING, Finding, Status, size_of, stands
+from evenhand.media import Told
+from evenhand.result import Result
 from evenhand.shares import require_delta, require_promise
-from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from evenhand.shown import Brief
 
 FORMAT = 1
 """The number of the JSON format."""
@@ -435,7 +434,7 @@ def standard_assumptions(
 
 
 @dataclass(frozen=True, repr=False)
-class Certificate(Shown, Brief):
+class Certificate(Told, Brief):
     """What is claimed about the deployed policy, with which evidence, under which assumptions.
 
     A certificate that says "certified" while an interval exceeds the limit, or with more than delta
@@ -529,8 +528,8 @@ class Certificate(Shown, Brief):
     True
     >>> certificate.suspend("the population has changed").status
     'suspended'
-    >>> certificate.to_frame()[["rate", "low", "high", "limit"]].values.tolist()
-    [['FPR', -0.01, 0.04, 0.05]]
+    >>> certificate.to_frame()[["rate", "gap_low", "gap_high", "status"]].values.tolist()
+    [['FPR', -0.01, 0.04, 'within']]
     """
 
     limit: float
@@ -699,24 +698,6 @@ class Certificate(Shown, Brief):
                 sentences.append(f"The floor, {floor}, is suspended: {why}.")
         return sentences
 
-    def with_use(self, answer: Sequence[str]) -> list[str]:
-        """An answer with the verdict about use and the acceptances of the people who certified it.
-
-        Parameters
-        ----------
-        answer : sequence of str
-            What is said else, sentence by sentence.
-
-        Returns
-        -------
-        list of str
-            They stand first where something speaks against the use of the policy.
-        """
-        if self.acceptance is None:
-            return list(answer)
-        said = [*self.acceptance.sentences, MEANING]
-        return [*answer, *said] if self.acceptance.useful else [*said, *answer]
-
     @property
     def unknown_group(self) -> int:
         """People whose group is unknown, and who are therefore outside."""
@@ -742,82 +723,15 @@ class Certificate(Shown, Brief):
         """
         return replace(self, status="suspended", reason=reason)
 
-    def _headline(self) -> str:
-        return self.claim if self.status == "certified" else f"SUSPENDED: {self.reason}."
-
-    def _columns(self) -> dict[str, Sequence[Cell]]:
-        names = ("rate", "group", "reference", "low", "high")
-        columns = {name: [getattr(gap, name) for gap in self.gaps] for name in names}
-        return {**columns, "limit": [self.limit] * len(self.gaps)}
-
-    def _draw(self, axes: "Axes") -> None:
-        names = [f"{gap.rate} of {gap.group} minus {gap.reference}" for gap in self.gaps]
-        for place, gap in enumerate(self.gaps):
-            span = [gap.low, gap.high]
-            height = [place, place]
-            axes.plot(span, height, color=INK, linewidth=6, solid_capstyle="butt")
-        if not self.gaps:
-            axes.annotate("a constant: no gap", (0.5, 0.5), xycoords="axes fraction", ha="center")
-        for side in (-self.limit, self.limit):
-            axes.axvline(side, color=LIMIT, linestyle=(0, (4, 2)), linewidth=1.2)
-        axes.axvline(0, color=MUTED_INK, linewidth=0.8)
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.3, -0.7)
-        axes.set_xlim(-1.4 * self.limit, 1.4 * self.limit)
-        axes.set_xlabel(f"gap, between which values it lies; limit {self.limit:g}")
-
-    def describe(self) -> str:
-        """The certificate in words.
+    def result(self) -> Result:
+        """What is said of the certificate.
 
         Returns
         -------
-        str
-            One fact per line.
+        Result
+            The claim, and how each gap stands; the tables "gaps", "evidence" and others.
         """
-        first, stop = self.window
-        until = "until the policy changes or the certificate is suspended"
-        if self.valid_until is not None:
-            until = f"through round {self.valid_until:,}, unless suspended before"
-        params = ", ".join(f"{name} {value}" for name, value in self.bound_params.items())
-        lines = [f"SUSPENDED: {self.reason}. No claim stands."]
-        if self.status == "certified":
-            lines = self.with_use([self.claim])
-        if self.acceptance is not None:
-            lines += [f"  {line}" for line in self.acceptance.lines]
-        lines += [f"Policy: sha256 {self.policy}"]
-        lines += [f"Model: sha256 {model}" for model in self.models]
-        if self.schema is not None:
-            lines += [f"Columns: {self.columns}; schema sha256 {self.schema}"]
-        lines += [f"  {gap.describe()}" for gap in self.gaps]
-        if self.accepted is not None:
-            low, high = self.accepted
-            alone = self.accept_at_most is not None and self.accept_at_least is None
-            floor = "at most " if alone else f"between {low:.4f} and "
-            how = ""
-            if self.accept_at_most is None and self.accept_at_least is None:
-                how = " (by the weights of the constants; the log says how many were)"
-            lines += [f"  share of the population that is accepted: {floor}{high:.4f}{how}"]
-        lines += [
-            f"Bound: {self.bound}" + (f" ({params})" if params else ""),
-            f"Delta: {self.spent:.6g} of {self.delta:.6g} booked",
-            "Evidence: " + (f"rounds {first:,} to {stop - 1:,}" if stop > first else "none yet"),
-        ]
-        lines += [
-            f"  group {c.group}, label {c.label:+d}: {counted(c.people)}" for c in self.counts
-        ]
-        lines += [f"  {one.describe()}" for one in self.suspensions]
-        for count in self.outside:
-            who = "whose group is unknown" if count.group is None else f"of group {count.group}"
-            lines += [f"  outside the certificate: {counted(count.people)} {who}"]
-        lines += [
-            f"  group reported after the draw: {count.describe()}" for count in self.late_groups
-        ]
-        overruled = "overruled by people, counted as drawn"
-        lines += [f"  {overruled}: {count.describe()}" for count in self.overruled]
-        if self.erased:
-            lines += [f"  erased, counted at its worst: {counted(self.erased)}"]
-        lines += [f"Valid {until}", "Assumptions:"]
-        return "\n".join([*lines, *(f"  - {assumption}" for assumption in self.assumptions)])
+        return certified(self)
 
     def to_json(self) -> Json:
         """The certificate as plain JSON.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from evenhand.media.frames import columns_of
 from evenhand.result import Amount, Between, Cell, Result
 from evenhand.shown import plain
 
@@ -21,7 +22,7 @@ def document(result: Result) -> dict[str, Any]:
     Returns
     -------
     dict
-        The numbers of the record are under "numbers".
+        The numbers of the record are under "numbers", the tables column by column under "tables".
 
     Examples
     --------
@@ -42,6 +43,7 @@ def document(result: Result) -> dict[str, Any]:
         "asked": _cells(result.asked),
         "command": result.command,
         "numbers": plain(result.record),
+        "tables": {one.key: plain(columns_of(one)) for one in result.tables},
     }
 
 
@@ -51,7 +53,7 @@ def _cells(values: Mapping[str, Cell]) -> dict[str, Any]:
 
 def _cell(value: Cell) -> Any:
     if isinstance(value, Amount):
-        return plain(value.value)
+        return _cell(value.value)
     if isinstance(value, Between):
         return {"low": plain(value.low), "high": plain(value.high)}
     return plain(value)

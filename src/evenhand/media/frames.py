@@ -64,10 +64,10 @@ def columns_of(table: Table) -> dict[str, list[Any]]:
 
 
 def _column(one: Column, cells: list[Cell]) -> dict[str, list[Any]]:
-    values = [cell.value if isinstance(cell, Amount) else cell for cell in cells]
+    values: list[Any] = [cell.value if isinstance(cell, Amount) else cell for cell in cells]
     if not any(isinstance(value, Between) for value in values):
         return {one.key: values}
-    ends = [value if isinstance(value, Between) else Between(value, value) for value in values]  # type: ignore[arg-type]
+    ends = [value if isinstance(value, Between) else Between(value, value) for value in values]
     return {
         f"{one.key}_low": [end.low for end in ends],
         f"{one.key}_high": [end.high for end in ends],

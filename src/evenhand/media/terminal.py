@@ -131,7 +131,9 @@ def _grid(part: Part, width: int) -> Iterator[Styled]:
     rows = [tuple(map(_line, row)) for row in part.rows]
     whole = [max(len(cell) for cell in cells) for cells in zip(*rows, strict=True)]
     heads = [max(map(len, one.head.split()), default=0) for one in part.columns]
-    sizes = [max(cells, head) for cells, head in zip(whole, heads, strict=True)]
+    sizes = [max(ends) for ends in zip(whole, map(_two_lines, part.columns), strict=True)]
+    if sum(sizes) + 2 * (len(sizes) - 1) > width:
+        sizes = [max(cells, head) for cells, head in zip(whole, heads, strict=True)]
     gap = 3 if sum(sizes) + 3 * (len(sizes) - 1) <= width else 2
     _narrow(sizes, heads, part.columns, width - gap * (len(sizes) - 1))
     for row, style in [(tuple(one.head for one in part.columns), "dim"), *((r, "") for r in rows)]:
@@ -139,6 +141,15 @@ def _grid(part: Part, width: int) -> Iterator[Styled]:
         for place in range(max(map(len, cells))):
             texts = (cell[place] if place < len(cell) else "" for cell in cells)
             yield Styled(_joined(texts, sizes, part.columns, gap), style)
+
+
+def _two_lines(column: Column) -> int:
+    """How wide a head is that is broken once, at most."""
+    words = column.head.split()
+    broken = (" ".join(words[:place]) for place in range(1, len(words) + 1))
+    rest = (" ".join(words[place:]) for place in range(1, len(words) + 1))
+    both = [max(len(one), len(other)) for one, other in zip(broken, rest, strict=True)]
+    return min(both, default=0)
 
 
 def _narrow(sizes: list[int], heads: Sequence[int], columns: Iterable[Column], width: int) -> None:

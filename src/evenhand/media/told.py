@@ -43,7 +43,7 @@ class Told(ABC):
     """
 
     @abstractmethod
-    def result(self, **asked: Any) -> Result:
+    def result(self, *args: Any, **asked: Any) -> Result:
         """What is said of the record.
 
         Returns
@@ -52,12 +52,12 @@ class Told(ABC):
             The same numbers, in the order in which a reader needs them.
         """
 
-    def describe(self, **asked: Any) -> str:
+    def describe(self, *args: Any, **asked: Any) -> str:
         """The record in words.
 
         Parameters
         ----------
-        **asked
+        *args, **asked
             What `result` takes.
 
         Returns
@@ -65,7 +65,7 @@ class Told(ABC):
         str
             What a terminal shows.
         """
-        return text(self.result(**asked))
+        return text(self.result(*args, **asked))
 
     def to_frame(
         self, table: str | None = None, library: FrameLibrary = "pandas", **asked: Any

@@ -7,15 +7,13 @@ One function for each kind of record, and one for every other record with `descr
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, singledispatch
-from math import inf, isfinite, isnan
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
-from evenhand.evaluation import Evaluation, ImpactTable, Measurement
+from evenhand.evaluation import Evaluation, ImpactTable
 from evenhand.evaluation.evaluate import Estimate
 from evenhand.evaluation.impact_table import ImpactRow
-from evenhand.evaluation.measurement import PairMeasure, RateMeasure
-from evenhand.fairness.acceptance import MEANING, Acceptance
-from evenhand.fairness.certificate import GapInterval, Scalar
+from evenhand.evaluation.measured import INDEPENDENT
 from evenhand.media.drawing import ALARM, INK, LOOKS, MUTED, Panel
 from evenhand.planning import LaunchPlan
 from evenhand.planning.launch_plan import ASSUMPTIONS as PLAN_ASSUMPTIONS
@@ -23,25 +21,16 @@ from evenhand.planning.launch_plan import Milestone
 from evenhand.report import estimate_figures
 from evenhand.shown import Shown, counted
 from evenhand.table_alternatives import Alternatives
-from evenhand.table_certificate import TableCertification
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FEW = 4
 """So many rates are named in an answer; the tables have all of them."""
-MOST_COMPARED = 12
-"""So many comparisons of one rate are shown; crossed groups have hundreds of pairs."""
-MOST_DRAWN = 24
-"""So many intervals are in one picture."""
 LONG = 40
 """A cell with more letters is a sentence, whatever figures are in it."""
 MOST_ROWS = 40
 """So many rows of the table of a record that has no page of its own."""
-INDEPENDENT = (
-    "the people of the table were drawn independently from the population that the statement is "
-    "about, each person once"
-)
 
 
 @dataclass(frozen=True)
@@ -265,173 +254,6 @@ def _own_table(columns: Mapping[str, Sequence[Any]]) -> PageTable:
     return PageTable("Figures", heads, tuple(rows[:MOST_ROWS]), note)
 
 
-# decisions that were measured, and policies that were tested
-
-
-@contents.register
-def _measured(record: Measurement, _columns: Sequence[str] | None = None) -> Contents:
-    sure = f"with probability {1 - record.delta:g}"
-    rates = sorted(record.rates, key=lambda rate: -rate.gap_interval[0])
-    said = [_rate_sentence(rate) for rate in rates if rate.pairs]
-    answer = said[:FEW]
-    if len(said) > FEW:
-        answer.append(f"{len(said) - FEW} further comparisons of rates are in the tables below.")
-    if not said:
-        answer.append("Nothing is compared: there is one group only, or every group is too small.")
-    else:
-        looks = ""
-        if record.watch:
-            looks = ", at all looks at the growing table and for groups that turn up later"
-        answer.append(f"All of these intervals hold at once {sure}{looks}.")
-    if record.cost is not None and record.cost_interval is not None:
-        low, high = (fixed(end, 4) for end in record.cost_interval)
-        answer.append(
-            f"The policy costs {fixed(record.cost, 4)} per person; between {low} and {high} for "
-            f"the population, {sure}."
-        )
-    tables = []
-    if record.acceptance is not None:
-        said = list(record.acceptance.sentences)
-        answer = [*answer, *said] if record.acceptance.useful else [*said, *answer]
-        tables.append(_acceptance_table("Whom it accepts, of these people", record.acceptance))
-    for rate in record.rates:
-        tables += _rate_tables(rate)
-    beware = [f"Not compared: {one}." for one in record.set_aside]
-    if not all(rate.is_identified for rate in record.rates):
-        beware.append(
-            "Outcomes are missing, and each may be good or bad. Where a rate is a range, such as "
-            "0.100 to 0.850, these outcomes do not determine it, and no method can say more "
-            "without further assumptions."
-        )
-    assumptions = [INDEPENDENT]
-    if record.cost is not None:
-        assumptions.append("none of these people had a part in choosing the policy")
-    if record.watch:
-        assumptions.append("the rows stand in the order in which the people arrived")
-    assumptions.append(record.meaning)
-    return Contents(
-        f"Rates of {record.people:,} decisions",
-        tuple(answer),
-        tuple(tables),
-        _measured_panels(record),
-        tuple(beware),
-        tuple(assumptions),
-    )
-
-
-def _rate_title(rate: RateMeasure) -> str:
-    by = f" by {rate.grouping}" if rate.grouping else ""
-    return f"{rate.name[0].upper()}{rate.name[1:]}{by}"
-
-
-def _rate_sentence(rate: RateMeasure) -> str:
-    parts = []
-    if any(pair.difference_interval for pair in rate.pairs):
-        low, high = (fixed(end) for end in rate.gap_interval)
-        pair = rate.largest_pair
-        if pair is None:
-            parts.append(
-                f"these outcomes do not determine the largest gap; it lies between {low} and {high}"
-            )
-        else:
-            who = compared(pair.group, pair.reference)
-            parts.append(
-                f"the largest gap is {fixed(rate.gap)} ({who}) on these people, and between {low} "
-                f"and {high} in the population"
-            )
-    ratios = rate.ratio_interval
-    if ratios is not None:
-        here = "" if rate.ratio is None else f"{fixed(rate.ratio)} on these people, and "
-        low, high = (fixed(end) for end in ratios)
-        parts.append(f"the smallest ratio is {here}between {low} and {high} in the population")
-    return f"{_rate_title(rate)}: {'; '.join(parts)}."
-
-
-def _rate_tables(rate: RateMeasure) -> list[PageTable]:
-    rows = []
-    for one in rate.groups:
-        here = fixed(one.least)
-        if one.least != one.largest and not isnan(one.least):
-            here = between((one.least, one.largest))
-        rows.append(
-            (
-                str(one.group),
-                f"{one.people:,}" + (f" + {one.unknown:,} unknown" if one.unknown else ""),
-                here or "nobody",
-                between((one.lower, one.upper)),
-            )
-        )
-    title = _rate_title(rate)
-    tables = [
-        PageTable(
-            title, ("group", rate.counted, "rate here", "rate in the population"), tuple(rows)
-        )
-    ]
-    pairs = _farthest(rate.pairs, MOST_COMPARED)
-    heads = ["compared"]
-    cells = [[compared(pair.group, pair.reference) for pair in pairs]]
-    if any(pair.difference_interval for pair in pairs):
-        heads += ["difference here", "in the population"]
-        cells += [
-            [fixed(pair.difference, sign="+") or "not determined" for pair in pairs],
-            [between(pair.difference_interval, "+") for pair in pairs],
-        ]
-    if any(pair.ratio_interval for pair in pairs):
-        heads += ["ratio here", "in the population"]
-        cells += [
-            [fixed(pair.ratio) or "not determined" for pair in pairs],
-            [between(pair.ratio_interval) for pair in pairs],
-        ]
-    note = ""
-    if len(pairs) < len(rate.pairs):
-        note = (
-            f"{len(rate.pairs):,} pairs of groups were compared; the {len(pairs)} whose difference "
-            "is shown to be largest stand here, and --json has all of them."
-        )
-    if pairs:
-        compared_rows = tuple(zip(*cells, strict=True))
-        name = f"{title}: groups compared"
-        tables.append(PageTable(name, tuple(heads), compared_rows, note))
-    return tables
-
-
-def _farthest(pairs: Sequence[PairMeasure], most: int) -> Sequence[PairMeasure]:
-    """The pairs whose difference is shown to be largest, in their order; all if they are few."""
-    if len(pairs) <= most:
-        return pairs
-
-    def shown(pair: PairMeasure) -> tuple[float, float]:
-        """The least |difference| (or |log ratio|) that the interval allows, then the value."""
-        if pair.difference_interval is not None:
-            low, high = pair.difference_interval
-            return max(0.0, low, -high), abs(pair.difference or 0.0)
-        low, high = pair.ratio_interval or (0.0, inf)
-        return max(0.0, low - 1.0, 1.0 - high), abs((pair.ratio or 1.0) - 1.0)
-
-    kept = sorted(range(len(pairs)), key=lambda j: shown(pairs[j]), reverse=True)[:most]
-    return [pairs[j] for j in sorted(kept)]
-
-
-def _measured_panels(record: Measurement) -> Drawn | None:
-    differences, ratios = [], []
-    for rate in record.rates:
-        where = f"{rate.symbol} by {rate.grouping}: " if rate.grouping else f"{rate.symbol}: "
-        for pair in _farthest(rate.pairs, MOST_DRAWN // len(record.rates) or 1):
-            if pair.difference_interval is not None:
-                name = where + compared(pair.group, pair.reference)
-                differences.append(IntervalRow(name, pair.difference, *pair.difference_interval))
-            if pair.ratio_interval is not None:
-                name = where + compared(pair.group, pair.reference, "over")
-                ratios.append(IntervalRow(name, pair.ratio, *pair.ratio_interval))
-    made = []
-    if differences:
-        words = "difference of the rate between two groups"
-        made.append(intervals("Differences", differences, words, limits=(), rest=0.0))
-    if ratios:
-        made.append(intervals("Ratios", ratios, "ratio of two groups", limits=(), rest=1.0))
-    return _side_by_side(made, "Dot: on these people. Line: where it lies in the population.")
-
-
 def _side_by_side(made: Sequence[tuple[Panel, tuple[float, float]]], caption: str) -> Drawn | None:
     if not made:
         return None
@@ -537,103 +359,6 @@ def _impact(record: ImpactTable, _columns: Sequence[str] | None = None) -> Conte
         (INDEPENDENT, record.meaning, *record.notes),
         shows_status=True,
     )
-
-
-# certificates of a table
-
-
-@contents.register
-def _certified(record: TableCertification, columns: Sequence[str] | None = None) -> Contents:
-    certificate = record.certificate
-    limit = certificate.limit
-    answer = [certificate.claim]
-    tables = []
-    drawn = []
-    if record.model is not None:
-        tables.append(_gap_table("The policy as it was handed in", record.model, limit))
-        drawn += [_gap_row("handed in, ", gap) for gap in record.model]
-        if record.model != certificate.gaps:
-            answer.insert(
-                0,
-                "The policy as it was handed in is not certified. The policy below is: the "
-                "cheapest mixture of its rules with accepting and rejecting all applicants.",
-            )
-    answer = certificate.with_use(answer)
-    answer.append(
-        f"The certified policy costs {fixed(record.cost, 4)} per person; the better of accepting "
-        f"and rejecting all applicants costs {fixed(record.constant_cost, 4)}. Learned rules have "
-        f"{record.learned_weight:.1%} of the weight."
-    )
-    tables.insert(0, _gap_table("The certified policy", certificate.gaps, limit))
-    if record.acceptance is not None:
-        title = "Whom it accepts, of the people who certified it"
-        tables.insert(1, _acceptance_table(title, record.acceptance))
-    drawn = [_gap_row("", gap) for gap in certificate.gaps] + drawn
-    if certificate.ceilings:
-        rows = [
-            (one.rate, f"at most {fixed(one.high, 4)}", f"{one.ceiling:g}")
-            for one in certificate.ceilings
-        ]
-        tables.append(PageTable("Ceilings", ("rate", "all people", "allowed"), tuple(rows)))
-    rules = [
-        (one.rule.describe(columns), f"{one.weight:.4f}", fixed(one.cost, 4))
-        for one in record.rules
-    ]
-    tables.append(
-        PageTable(
-            "Rules that took part",
-            ("rule", "weight", "cost per person"),
-            tuple(rules),
-            "The policy draws one of the rules with a weight above 0 for each person.",
-        )
-    )
-    evidence = [
-        (str(one.group), "good" if one.label > 0 else "bad", f"{one.people:,}")
-        for one in certificate.counts
-    ]
-    note = f"Fitted on {record.fitted_on:,} other people." if record.fitted_on else ""
-    tables.append(
-        PageTable("Who certified it", ("group", "outcome", "people"), tuple(evidence), note)
-    )
-    words = "gap of the rate between two groups"
-    made = [intervals("Gaps and their limit", drawn, words, limits=(-limit, limit), rest=0.0)]
-    return Contents(
-        f"A policy certified on {record.certified_on:,} people",
-        tuple(answer),
-        tuple(tables),
-        _side_by_side(made, "Line: where the gap lies in the population. Dashed: the limit."),
-        (),
-        tuple(certificate.assumptions),
-        shows_status=True,
-        judged="" if record.model is None else "The policy as it was handed in",
-    )
-
-
-def _gap_table(title: str, gaps: Sequence[GapInterval], limit: float) -> PageTable:
-    rows = []
-    for gap in gaps:
-        ends = between((gap.low, gap.high), "+")
-        rows.append((gap.rate, compared(gap.group, gap.reference), ends, gap.stands(limit)))
-    heads = ("rate", "compared", "gap in the population", f"at most {limit:g}")
-    return PageTable(title, heads, tuple(rows))
-
-
-def _acceptance_table(title: str, found: Acceptance) -> PageTable:
-    """The shares of each group that are accepted: of all, of the good, of the bad."""
-
-    def row(name: str, group: Scalar | None) -> tuple[str, ...]:
-        shares = [found.share(group, label) for label in (None, 1, -1)]
-        shown = ["" if isnan(share) else f"{share:.1%}" for share in shares]
-        return (name, f"{found.people(group):,}", *shown)
-
-    rows = [row(str(name), name) for name in found.groups]
-    heads = ("group", "people", "accepted", "of the good", "of the bad")
-    return PageTable(title, heads, (*rows, row("all", None)), MEANING)
-
-
-def _gap_row(prefix: str, gap: GapInterval) -> IntervalRow:
-    name = f"{prefix}{gap.rate}: {compared(gap.group, gap.reference)}"
-    return IntervalRow(name, None, gap.low, gap.high)
 
 
 # less discriminatory alternatives

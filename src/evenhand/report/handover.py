@@ -15,10 +15,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from evenhand.errors import InvalidInput
-from evenhand.evaluation.gates import GateResult
 from evenhand.media.drawing import inline_svg, require
 from evenhand.report.contents import Contents, PageTable, between, contents
 from evenhand.report.pages import render
+from evenhand.result import Verdict
 
 PACKAGES = ("evenhand", "numpy", "scipy", "scikit-learn")
 """Their versions are on every page."""
@@ -41,7 +41,7 @@ class Handover:
         What is said of the record.
     asked : mapping of str to str
         What was asked: names and values.
-    verdict : GateResult or None
+    verdict : Verdict or None
         The verdict of a gate.
     policy : tuple of str
         The policy in words, if it is about one.
@@ -54,7 +54,7 @@ class Handover:
     title: str
     contents: Contents
     asked: Mapping[str, str]
-    verdict: GateResult | None
+    verdict: Verdict | None
     policy: tuple[str, ...]
     command: str
     made: date
@@ -116,7 +116,7 @@ def write_report(
     *,
     title: str | None = None,
     asked: Mapping[str, str] | None = None,
-    verdict: GateResult | None = None,
+    verdict: Verdict | None = None,
     policy: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     command: str = "",
@@ -135,7 +135,7 @@ def write_report(
         What it is about; by default what the record is.
     asked : mapping of str to str, optional
         What was asked: the table, the columns, the limit.
-    verdict : GateResult, optional
+    verdict : Verdict, optional
         What `evenhand.evaluation.gate` said.
     policy : sequence of str, optional
         The policy in words, line by line.
