@@ -399,20 +399,21 @@ class Verdict:
         """The verdict in one sentence, with the finding that is farthest beyond what is allowed,
         unless all is within.
         """
+        deciding = [one for one in self.findings if one.status == self.status]
+        worst = max(deciding, key=_beyond) if deciding and not self.passed else None
+        beyond = "below" if worst is not None and worst.at_least else "above"
         said = {
             "within": "within what is allowed",
-            "above": "ABOVE what is allowed",
-            "not shown": "neither within nor above what is allowed is shown",
+            "above": f"{beyond.upper()} what is allowed",
+            "not shown": f"neither within nor {beyond} what is allowed is shown",
         }[self.status]
         if self.about:
             said = f"{self.about}: {said}"
         bounds = dict.fromkeys(map(allowed, self.findings))
         if bounds:
             said += f" ({', '.join(bounds)})"
-        deciding = [one for one in self.findings if one.status == self.status]
-        if deciding and not self.passed:
-            one = max(deciding, key=_beyond)
-            said += f": {one.what} lies between {one.low:.4f} and {one.high:.4f}"
+        if worst is not None:
+            said += f": {worst.what} lies between {worst.low:.4f} and {worst.high:.4f}"
         return f"{said[0].upper()}{said[1:]}."
 
     @property

@@ -36,13 +36,6 @@ def policy(tmp_path, table):
 DECISIONS = ("--decision", "hired", "--group", "sex")
 
 
-def test_impact_writes_its_page(tmp_path, table):
-    page = tmp_path / "page.html"
-    answer = run("impact", table, "--selected", "hired", "--group", "sex", "--report", page)
-    assert answer.exit_code == 0, answer.output
-    assert "impact ratio" in page.read_text()
-
-
 def test_test_and_certify_write_pages_with_the_policy_in_words(tmp_path, table, policy):
     for command in ("test", "certify"):
         page = tmp_path / f"{command}.html"

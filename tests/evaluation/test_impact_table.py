@@ -62,7 +62,7 @@ def test_intersections_unknown_people_and_the_two_per_cent_rule():
     assert rows["race", "z"].ratio is None
     assert not impact(selected, {"race": race}, smallest_share=0.0).rows[2].excluded
     assert rows["sex x race", "f, x"].people == 50
-    assert "3 people of unknown sex" in table.describe()
+    assert "3 people of unknown sex" in table.result().table("categories").note
     assert len(table.to_frame()) == len(table.rows)
     assert table.to_json()["rows"][0]["group"] == "f"
     assert table.plot().get_xlabel()

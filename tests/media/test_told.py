@@ -58,3 +58,13 @@ def test_who_watches_is_told_what_holds_at_all_looks():
     words = "at all looks at the growing table and for groups that turn up later"
     assert any(words in text for text in told.answer)
     assert any("no row changes" in text for text in told.assumptions)
+
+
+def test_an_impact_table_keeps_its_form():
+    table = record("impact")
+    told = table.result()
+    rows = {(row[0], row[1]): row for row in told.table("categories").rows}
+    assert rows["sex", "rare"][7] == "too few"
+    assert "3 people of unknown sex" in told.table("categories").note
+    (one,) = (row for row in table.rows if row.grouping == "sex" and row.group == "a")
+    assert rows["sex", "a"][2:6] == (one.people, one.selected, one.rate, one.ratio)

@@ -69,9 +69,8 @@ def record(kind: str) -> object:
     raise KeyError(kind)
 
 
-TOLD = ("measure", "measure, crossed", "watch", "test", "certify", "certify, fitted")
+TOLD = ("measure", "measure, crossed", "watch", "test", "certify", "certify, fitted", "impact")
 KINDS = (
-    "impact",
     "alternatives",
     "plan",
     "evaluate",

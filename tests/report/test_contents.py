@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from tests.report.records import KINDS, record
 
-import evenhand as eh
 from evenhand.report.contents import (
     PageTable,
     contents,
@@ -26,23 +25,6 @@ def test_every_record_has_an_answer_tables_and_assumptions(kind):
         assert table.rows
         assert {len(row) for row in table.rows} == {len(table.heads)}
         assert not any("nan" in cell.split() for row in table.rows for cell in row)
-
-
-def test_an_impact_table_keeps_its_form():
-    table = record("impact")
-    found = contents(table)
-    assert [one.title for one in found.tables] == ["By sex", "By race", "By sex x race"]
-    by_sex = found.tables[0]
-    rows = {row[0]: row for row in by_sex.rows}
-    assert rows["rare"][4] == "too few"
-    assert "3 people of unknown category" in by_sex.note
-    (one,) = (row for row in table.rows if row.grouping == "sex" and row.group == "a")
-    assert rows["a"][1:5] == (
-        f"{one.people:,}",
-        f"{one.selected:,}",
-        f"{one.rate:.3f}",
-        f"{one.ratio:.3f}",
-    )
 
 
 def test_a_plan_has_the_rows_that_the_command_prints():
@@ -113,11 +95,3 @@ def test_an_alternative_that_is_not_shown_is_not_called_worse():
     assert bool(seen) == bool(better_here)
     everything = "\n".join(cell for table in said.tables for row in table.rows for cell in row)
     assert "Assumed" not in everything  # the assumptions have a section of their own
-
-
-def test_an_interval_of_an_impact_ratio_is_written_as_one():
-    rows = [True] * 40 + [False] * 20 + [True] * 55 + [False] * 5
-    said = contents(eh.impact(rows, ["f"] * 60 + ["m"] * 60))
-    text = " ".join(said.answer)
-    assert "in the population)" in text
-    assert "between" not in text  # "between 0.5 to 0.9" is no English

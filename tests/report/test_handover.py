@@ -43,8 +43,8 @@ def test_a_page_is_whole_and_loads_nothing_from_elsewhere(tmp_path, kind):
 
 def test_the_answer_stands_before_everything_else(tmp_path):
     pytest.importorskip("matplotlib")
-    verdict = gate(record("impact"), least_ratio=0.01)
-    text = written(tmp_path, "impact", asked={"limit": "0.9"}, verdict=verdict)
+    verdict = gate(record("evaluate"), 0.9)
+    text = written(tmp_path, "evaluate", asked={"limit": "0.9"}, verdict=verdict)
     places = [text.index(word) for word in ("Within what is allowed", "What was asked")]
     places += [text.index(word) for word in ("The figures", "The picture", "What it rests on")]
     assert places == sorted(places)
@@ -56,7 +56,7 @@ def test_a_verdict_is_never_printed_dark(tmp_path):
     white.
     """
     pytest.importorskip("matplotlib")
-    text = written(tmp_path, "impact")
+    text = written(tmp_path, "evaluate")
     assert "@media screen and (prefers-color-scheme: dark)" in text
     assert "@media (prefers-color-scheme: dark)" not in text
 
@@ -94,12 +94,12 @@ def test_a_card_needs_neither_matplotlib_nor_jinja2(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "evenhand.report.handover.inline_svg", lambda *_: pytest.fail("a figure was drawn")
     )
-    assert "## Evaluation Results" in written(tmp_path, "impact", "card.md")
+    assert "## Evaluation Results" in written(tmp_path, "evaluate", "card.md")
 
 
 def test_another_ending_raises_an_error_and_nothing_is_written(tmp_path):
     with pytest.raises(InvalidInput, match="neither a page nor a card"):
-        write_report(record("impact"), tmp_path / "page.pdf")
+        write_report(record("evaluate"), tmp_path / "page.pdf")
     assert list(tmp_path.iterdir()) == []
 
 

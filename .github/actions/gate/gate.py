@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 ATTEMPTS = 20
 NOT_SHOWN = 3
-OLD = ("impact", "evaluate")
+OLD = ("evaluate",)
 STATUSES = {0: "within", 1: "above", NOT_SHOWN: "not shown"}
 AUTHOR = {
     f"GIT_{who}_{what}": text

@@ -1,32 +1,19 @@
 """`evenhand impact`: selection rates and impact ratios per group and intersection."""
 
-from math import inf
-from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING
-
 import click
 import numpy as np
 
-from evenhand.cli.gating import Gating, gate_options, leave
+from evenhand.cli.gating import Gating, gate_options
 from evenhand.cli.measure import decision_line, own_grouping
 from evenhand.cli.options import (
     COMMA_LIST,
     FileOptions,
     Share,
     file_options,
-    json_options,
 )
-from evenhand.cli.reporting import fingerprint, report_option, write_page
-from evenhand.cli.show import console, emit, grid, heading, show_lines
+from evenhand.cli.telling import Telling, fingerprint, leave, telling_options
 from evenhand.errors import InvalidInput, collecting, raise_all
-from evenhand.shown import counted
 from evenhand.tables import DECISION, Note, group_texts, own_description, read_rows, two_values
-
-if TYPE_CHECKING:
-    from evenhand.evaluation.impact_table import ImpactTable
-
-VERDICTS = {"within": "yes", "above": "NO", "not shown": "not shown", None: ""}
 
 
 @click.command("impact")
@@ -79,9 +66,8 @@ VERDICTS = {"within": "yes", "above": "NO", "not shown": "not shown", None: ""}
     help="All intervals hold at once with probability 1 - delta.",
 )
 @gate_options
-@report_option
+@telling_options
 @file_options
-@json_options
 def command(
     data: str,
     selected: str | None,
@@ -97,9 +83,8 @@ def command(
     least_ratio: float,
     delta: float,
     gating: Gating,
-    page: Path | None,
+    telling: Telling,
     reading: FileOptions,
-    document: str | Path | None,
 ) -> None:
     """Selection rates and impact ratios per category and intersection, with exact intervals.
 
@@ -116,10 +101,10 @@ def command(
     Example: scores, as a gate that is red if a ratio is shown to be below four fifths
       evenhand impact applicants.csv --score fit --group sex --gate
 
-    A ratio below 0.8 on these people is not yet one of the population: "allowed" says what the
-    interval shows. "more" is how many more selections of that category would reach 0.8 here.
+    A ratio below 0.8 on these people is not yet one of the population: "at least 0.8" says what
+    the interval shows.
     """
-    from evenhand.evaluation import gate, impact
+    from evenhand.evaluation import impact
 
     if (selected is None) == (score is None):
         raise InvalidInput(
@@ -174,25 +159,14 @@ def command(
         least_ratio=least_ratio,
         delta=opened.delta,
     )
-    result = opened.judge(table, None, least_ratio)
-    figures = {**table.to_json(), "table": frame.source}
-    if result is not None:
-        figures["gate"] = result.to_json()
-    if not emit(document, figures):
-        show_table(frame.source, table, lines)
-        if document is not None:
-            click.echo(f"\nSaved: {document}")
-    write_page(
-        page,
-        table,
+    verdict = opened.judge(table, None, least_ratio)
+    telling.tell(
+        table.result(),
         title=f"Impact ratios in {frame.source} by {', '.join(by)}",
         asked={
             "table": frame.source,
             "SHA-256 of the table": fingerprint(data),
-            "people": f"{table.people:,}, {table.selected:,} of them selected",
-            "selected" if score is None else "score above": f"{selected} = {value}"
-            if score is None
-            else f"{score} > {table.cutoff:g}",
+            "score": score,
             "groups": by,
             "unknown groups": unknown,
             "ratios relative to": reference or "the category with the largest rate",
@@ -200,44 +174,7 @@ def command(
             "smallest share of a category": smallest_share,
             "delta": opened.delta,
         },
-        verdict=gate(table, None, least_ratio),
-        quiet=document == "-",
+        read=lines,
+        notes=notes,
     )
-    leave(result, quiet=document == "-")
-
-
-def show_table(source: str, table: "ImpactTable", lines: list[str]) -> None:
-    """The table of each grouping, and what it means."""
-    screen = console()
-    screen.print(heading(f"{source}: {counted(table.people)}, {table.selected:,} selected"))
-    if table.cutoff is not None:
-        lines = [*lines, f"selected: a score above {table.cutoff:g}"]
-    show_lines(screen, [f"  {line}" for line in lines])
-    for grouping in dict.fromkeys(one.grouping for one in table.rows):
-        rate = ">rate" if table.cutoff is None else ">scoring rate"
-        shown = grid(
-            "category", ">people", ">selected", rate, ">ratio", ">interval", ">allowed", ">more"
-        )
-        for one in table.rows:
-            if one.grouping != grouping:
-                continue
-            ends = ""
-            if one.ratio_interval is not None:
-                low, high = (f"{end:.2f}" if end < inf else "inf" for end in one.ratio_interval)
-                ends = f"[{low}, {high}]"
-            ratio = "" if one.ratio is None else f"{one.ratio:.3f}"
-            shown.add_row(
-                one.group,
-                f"{one.people:,}",
-                f"{one.selected:,}",
-                f"{one.rate:.3f}",
-                "too few" if one.excluded else ratio,
-                ends,
-                VERDICTS[one.status],
-                f"{one.more_selections:,}" if one.more_selections else "",
-            )
-        screen.print(heading(f"\nBy {grouping}" if grouping else "\nBy category"))
-        screen.print(shown)
-        if table.unknown.get(grouping):
-            show_lines(screen, [f"  {counted(table.unknown[grouping])} of unknown category"])
-    show_lines(screen, ["", *wrap(" ".join([table.meaning, *table.notes]), 79)])
+    leave(verdict)

@@ -22,15 +22,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import ceil, inf, sqrt
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.bounds.proportions import Interval, ratio_interval
-from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
+from evenhand.evaluation.impacted import impacted
 from evenhand.findings import Finding, Status
+from evenhand.media import Told
 from evenhand.people import (
     GroupColumn,
     as_decisions,
@@ -40,12 +41,10 @@ from evenhand.people import (
     number_of_people,
     require_same_order,
 )
+from evenhand.result import Result
 from evenhand.shares import require_delta, require_least_ratio, require_share
-from evenhand.shown import INK, LIMIT, Brief, Cell, Shown, counted, plain_fields
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, Group, GroupArray
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FOUR_FIFTHS = 0.8
 SMALLEST_SHARE = 0.02
@@ -95,7 +94,7 @@ class ImpactRow:
 
 
 @dataclass(frozen=True, repr=False)
-class ImpactTable(Shown, Brief):
+class ImpactTable(Told, Brief):
     """Selection rates and impact ratios.
 
     Parameters
@@ -131,6 +130,8 @@ class ImpactTable(Shown, Brief):
     delta: float
     cutoff: float | None = None
     notes: tuple[str, ...] = ()
+
+    ALSO: ClassVar = ("meaning",)
 
     def findings(
         self, limit: float | None = None, least_ratio: float | None = None
@@ -168,32 +169,15 @@ class ImpactTable(Shown, Brief):
             for low, high in [one.ratio_interval]
         )
 
-    def describe(self) -> str:
-        """The table in words.
+    def result(self) -> Result:
+        """What is said of the table.
 
         Returns
         -------
-        str
-            One line for each category, and what the intervals mean.
+        Result
+            With the verdict on the least ratio; the table "categories".
         """
-        kind = "selection" if self.cutoff is None else f"scoring (above {self.cutoff:g})"
-        lines = [f"{counted(self.people)}, {self.selected:,} selected; {kind} rates."]
-        for one in self.rows:
-            name = f"{one.grouping}: {one.group}" if one.grouping else one.group
-            line = f"{name}: {one.selected:,} of {one.people:,}, rate {one.rate:.3f}"
-            if one.excluded:
-                line += ", too few people to take part"
-            elif one.ratio is not None and one.ratio_interval is not None:
-                low, high = one.ratio_interval
-                line += f", impact ratio {one.ratio:.3f} between {low:.3f} and {high:.3f}"
-                if one.more_selections:
-                    line += f"; {one.more_selections:,} more selections reach {self.least_ratio:g}"
-            lines.append(line)
-        for grouping, people in self.unknown.items():
-            if people:
-                of = f" {grouping}" if grouping else " category"
-                lines.append(f"Left out: {counted(people)} of unknown{of}.")
-        return "\n".join([*lines, self.meaning, *self.notes])
+        return impacted(self)
 
     @property
     def meaning(self) -> str:
@@ -209,44 +193,6 @@ class ImpactTable(Shown, Brief):
             "that these people were drawn from independently, whichever category has its largest "
             f"rate.{of_whom}"
         )
-
-    def to_json(self) -> Json:
-        """The table as plain JSON.
-
-        Returns
-        -------
-        dict
-            The fields.
-        """
-        return plain_fields(self)
-
-    def _headline(self) -> str:
-        return f"{counted(self.people)}, {self.selected:,} selected"
-
-    def _columns(self) -> dict[str, Sequence[Cell]]:
-        ends = [one.ratio_interval or (None, None) for one in self.rows]
-        return {
-            "grouping": [one.grouping for one in self.rows],
-            "group": [one.group for one in self.rows],
-            "people": [one.people for one in self.rows],
-            "selected": [one.selected for one in self.rows],
-            "rate": [one.rate for one in self.rows],
-            "ratio": [one.ratio for one in self.rows],
-            "ratio_low": [low for low, _ in ends],
-            "ratio_high": [high for _, high in ends],
-            "standard_deviations": [one.standard_deviations for one in self.rows],
-            "more_selections": [one.more_selections for one in self.rows],
-            "excluded": [one.excluded for one in self.rows],
-        }
-
-    def _draw(self, axes: "Axes") -> None:
-        rows = [one for one in self.rows if one.ratio_interval is not None]
-        for place, one in enumerate(rows):
-            axes.plot(list(one.ratio_interval or ()), [place, place], color=INK, linewidth=2)
-            axes.plot([one.ratio or 0.0], [place], "o", color=INK)
-        axes.axvline(self.least_ratio, color=LIMIT, linewidth=1.2, linestyle=(0, (4, 2)))
-        axes.set_yticks(range(len(rows)), [f"{one.grouping} {one.group}".strip() for one in rows])
-        axes.set_xlabel(f"impact ratio, with its exact interval; {self.least_ratio:g} is allowed")
 
 
 def impact(
@@ -290,7 +236,7 @@ def impact(
     Returns
     -------
     ImpactTable
-        With `describe`, `to_frame`, `plot` and `to_json`.
+        With `describe`, `to_frame`, `plot`, `save` and `to_json`.
 
     Raises
     ------

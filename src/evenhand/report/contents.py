@@ -10,16 +10,14 @@ from functools import partial, singledispatch
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
-from evenhand.evaluation import Evaluation, ImpactTable
+from evenhand.evaluation import Evaluation
 from evenhand.evaluation.evaluate import Estimate
-from evenhand.evaluation.impact_table import ImpactRow
-from evenhand.evaluation.measured import INDEPENDENT
 from evenhand.media.drawing import ALARM, INK, LOOKS, MUTED, Panel
 from evenhand.planning import LaunchPlan
 from evenhand.planning.launch_plan import ASSUMPTIONS as PLAN_ASSUMPTIONS
 from evenhand.planning.launch_plan import Milestone
 from evenhand.report import estimate_figures
-from evenhand.shown import Shown, counted
+from evenhand.shown import Shown
 from evenhand.table_alternatives import Alternatives
 
 if TYPE_CHECKING:
@@ -259,106 +257,6 @@ def _side_by_side(made: Sequence[tuple[Panel, tuple[float, float]]], caption: st
         return None
     widths, heights = zip(*(size for _, size in made), strict=True)
     return Drawn(tuple(panel for panel, _ in made), (max(widths), max(heights)), caption)
-
-
-# impact ratios
-
-
-@contents.register
-def _impact(record: ImpactTable, _columns: Sequence[str] | None = None) -> Contents:
-    least = f"{record.least_ratio:g}"
-
-    def named(one: ImpactRow) -> str:
-        where = f"{one.grouping}: " if one.grouping else ""
-        ends = between(one.ratio_interval)
-        return f"{where}{one.group} ({fixed(one.ratio)}; {ends} in the population)"
-
-    def listed(rows: Sequence[ImpactRow]) -> str:
-        more = f" and {len(rows) - FEW} more" if len(rows) > FEW else ""
-        return "; ".join(map(named, rows[:FEW])) + more
-
-    below = [one for one in record.rows if one.status == "above"]
-    low_here = [
-        one
-        for one in record.rows
-        if one.status == "not shown" and one.ratio is not None and one.ratio < record.least_ratio
-    ]
-    answer = []
-    if below:
-        answer.append(f"Shown to be below {least} in the population: {listed(below)}.")
-    if low_here:
-        answer.append(
-            f"Below {least} on these people, which does not yet show it for the population: "
-            f"{listed(low_here)}."
-        )
-    if not below and not low_here:
-        shown = all(one.status == "within" for one in record.rows if one.status is not None)
-        answer.append(
-            f"No impact ratio is below {least} on these people"
-            + ("; all are shown to be at least that in the population." if shown else ".")
-        )
-    answer.append(f"All intervals hold at once with probability {1 - record.delta:g}.")
-    rate = "selection rate" if record.cutoff is None else "scoring rate"
-    words = {"within": "holds", "above": "does not hold", "not shown": "not shown", None: ""}
-    tables = []
-    for grouping in dict.fromkeys(one.grouping for one in record.rows):
-        rows = [
-            (
-                one.group,
-                f"{one.people:,}",
-                f"{one.selected:,}",
-                fixed(one.rate),
-                "too few" if one.excluded else fixed(one.ratio),
-                between(one.ratio_interval),
-                words[one.status],
-                f"{one.more_selections:,}" if one.more_selections else "",
-            )
-            for one in record.rows
-            if one.grouping == grouping
-        ]
-        gone = record.unknown.get(grouping, 0)
-        note = (
-            "Selections missing: how many more selections of that category would bring its ratio "
-            f"on these people to {least}."
-        )
-        note += f" Left out: {counted(gone)} of unknown category." if gone else ""
-        if any(one.excluded and one.grouping == grouping for one in record.rows):
-            note += " Too few: a category with too small a share of the people has no ratio."
-        heads = (
-            "category",
-            "people",
-            "selected",
-            rate,
-            "impact ratio",
-            "in the population",
-            f"at least {least}",
-            "selections missing",
-        )
-        tables.append(
-            PageTable(f"By {grouping}" if grouping else "By category", heads, tuple(rows), note)
-        )
-    drawn = [
-        IntervalRow(
-            f"{one.grouping}: {one.group}" if one.grouping else one.group,
-            one.ratio,
-            *one.ratio_interval,
-        )
-        for one in record.rows
-        if one.ratio_interval is not None
-    ]
-    title = f"Impact ratios; at least {least} is asked for"
-    made = []
-    if drawn:
-        made = [intervals(title, drawn, "impact ratio", limits=(record.least_ratio,), rest=1.0)]
-    return Contents(
-        f"Impact ratios of {record.people:,} people",
-        tuple(answer),
-        tuple(tables),
-        _side_by_side(made, "Dot: on these people. Line: where it lies in the population."),
-        (),
-        (INDEPENDENT, record.meaning, *record.notes),
-        shows_status=True,
-    )
 
 
 # less discriminatory alternatives
