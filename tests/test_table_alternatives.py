@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
+from tests.media.agree import media_agree
 
 import evenhand as eh
 from evenhand import table_alternatives as module
@@ -18,6 +19,7 @@ from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.policies import Mixture
+from evenhand.result import Amount
 from evenhand.table_alternatives import alternatives
 
 
@@ -182,16 +184,17 @@ def test_a_better_rule_is_found_and_the_record_says_so():
     assert found.verdict == "found"
     assert found.best.smaller_by > 0.2
     assert found.best.costs_at_most < 0
-    text = found.describe(["score", "skill"])
-    assert "accept if skill >=" in text
-    assert "Found, with probability at least 0.95" in text
-    assert "Assumed" in text
+    told = found.result(["score", "skill"])
+    media_agree(told)
+    assert "accept if skill >=" in told.table("words").rows[0][1]
+    assert "Found, with probability at least 0.95" in told.answer[0]
+    assert told.assumptions
     document = json.loads(json.dumps(found.to_json()))
     assert document["verdict"] == "found"
     assert policy_from_json(document["alternatives"][0]["policy"]) == found.best.policy
     frame = found.to_frame()
     assert frame["rule"][0] == "incumbent"
-    assert frame["better"][1]
+    assert frame["better"][1] == "shown"
     axes = found.plot()
     assert "to the left and not above" in axes.get_title(loc="left")
     assert "largest gap (FPR m minus f)" in axes.get_xlabel()
@@ -216,7 +219,9 @@ def test_one_column_alone_has_no_better_rule_and_the_class_is_bounded():
     assert dear.verdict == "none"
     assert "no mixture of thresholds" in dear.sentence
     assert -0.3 < dear.exclusion.least_cost < 0
-    assert f"none costs less than {dear.exclusion.least_cost:+.4f}" in dear.describe()
+    assert dear.exclusion.least_cost in [
+        one.value for one in dear.result().facts.values() if isinstance(one, Amount)
+    ]
     assert dear.plot() is not None
 
 
@@ -248,7 +253,7 @@ def test_a_fitted_class_is_searched_and_says_that_it_proves_nothing():
     found = alternatives(DecisionTreeClassifier(max_depth=2), score, decided, max_calls=4)
     assert found.exclusion is None
     assert "no proof that there is none" in found.sentence
-    assert "not excluded" in found.describe()
+    assert not [one for one in found.result().tables if one.key == "excluded"]
     assert found.plot() is not None
 
 
@@ -341,7 +346,7 @@ def test_no_label_of_the_picture_lies_upon_another():
     axes.figure.canvas.draw()
     assert not axes.texts
     names = axes.get_legend().get_texts()
-    assert {"incumbent", "largest cost allowed"} < {one.get_text() for one in names}
+    assert {"incumbent", "the most that is allowed"} < {one.get_text() for one in names}
     boxes = [one.get_window_extent() for one in names]
     assert min(box.x0 for box in boxes) > axes.get_window_extent().x1
     assert max(box.x1 for box in boxes) <= axes.figure.bbox.x1

@@ -19,9 +19,9 @@ from evenhand.errors import InvalidInput
 from evenhand.findings import Finding, Status, judge
 
 Unit = Literal[
-    "text", "count", "percent", "share", "difference", "ratio", "cost", "weight", "status"
+    "text", "count", "percent", "share", "difference", "ratio", "cost", "extra", "weight", "status"
 ]
-"""What a number is; it decides digits and signs."""
+"""What a number is; it decides digits and signs. `extra` is a cost beyond another one."""
 
 EXIT_CODES: Mapping[Status, int] = {"within": 0, "above": 1, "not shown": 3}
 """What a command with --gate exits with; 2 is an error in the input."""
@@ -47,8 +47,15 @@ class Amount(NamedTuple):
 Cell = str | bool | int | float | Between | Amount | None
 """What stands in a table: a number is a number, and becomes a text in a medium."""
 
-DIGITS: Mapping[str, int] = {"share": 3, "difference": 3, "ratio": 3, "cost": 4, "weight": 4}
-SIGNED = frozenset({"difference"})
+DIGITS: Mapping[str, int] = {
+    "share": 3,
+    "difference": 3,
+    "ratio": 3,
+    "cost": 4,
+    "extra": 4,
+    "weight": 4,
+}
+SIGNED = frozenset({"difference", "extra"})
 WORDS = frozenset({"text", "status"})
 """The units whose cells are words: flush left, and broken where they are long."""
 LARGE = 1000
@@ -100,9 +107,11 @@ def _number(value: float, unit: Unit) -> str:
         return f"{value:z,.0f}"
     if unit == "percent":
         return f"{value:z.1%}"
-    if unit == "text" or (unit == "cost" and abs(value) >= LARGE):
-        return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.6g}"
     sign = "+" if unit in SIGNED else ""
+    if abs(value) >= LARGE and unit in ("text", "cost", "extra"):
+        return f"{value:{sign},.0f}"
+    if unit == "text":
+        return f"{value:.6g}"
     return f"{value:{sign}z.{DIGITS[unit]}f}"
 
 
@@ -332,11 +341,18 @@ class Points:
     title, xlabel, ylabel : str
         What is drawn.
     points : tuple of Point
-        The points; `across` is the interval of x, `along` that of y.
+        The points, what they are compared with first; `across` is the interval of x, `along` that
+        of y.
     joined : bool
         Whether a line leads from point to point.
     note : str
         The caption.
+    faded : tuple of (x, y)
+        Points in the background.
+    excluded : tuple of (x, y)
+        A line; left of it and below nothing is reachable.
+    highest : float or None
+        The largest y that is allowed: dashed.
     """
 
     title: str
@@ -345,6 +361,9 @@ class Points:
     points: tuple[Point, ...]
     joined: bool = False
     note: str = ""
+    faded: tuple[tuple[float, float], ...] = ()
+    excluded: tuple[tuple[float, float], ...] = ()
+    highest: float | None = None
 
 
 Figure = Intervals | Curves | Points

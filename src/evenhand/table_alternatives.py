@@ -35,25 +35,36 @@ the search excludes nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
-from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.bounds.bounded_mean import good_stakes, least_means
 from evenhand.bounds.proportions import Interval, difference_interval
-from evenhand.contracts import GroupUse, HypothesisClass, Json, Policy, Rate
+from evenhand.contracts import GroupUse, HypothesisClass, Policy, Rate
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.brackets import Brackets, brackets_of
 from evenhand.hypotheses.named import as_class
+from evenhand.media import Told
 from evenhand.people import as_probabilities, require_row_order
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
+from evenhand.result import (
+    Amount,
+    Between,
+    Cell,
+    Column,
+    Point,
+    Points,
+    Result,
+    Table,
+    with_rows,
+)
 from evenhand.shares import require_delta, require_share
-from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, plain
+from evenhand.shown import Brief
 from evenhand.table_exclusion import Exclusion, Incumbent, exclude
 from evenhand.table_parts import (
     FIT_SHARE,
@@ -65,13 +76,9 @@ from evenhand.table_parts import (
     gap_counts,
     gap_names,
     gaps_of,
-    policy_json,
     split_table,
 )
 from evenhand.words import BoolArray, FloatArray, LabelledSample, Prices
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 """Alternatives are searched at these shares of the incumbent's gap."""
@@ -82,8 +89,8 @@ TIE = 0.1
 ALIKE = 0.01
 """Alternatives that differ in a smaller share of all decisions are not tested both."""
 
-MARKERS = "os^vP"
-"""The shapes of alternatives in a picture."""
+POINTS = 6
+"""So many points of what is excluded are in the table."""
 
 Verdict = Literal["found", "none", "open"]
 
@@ -129,7 +136,7 @@ class Alternative(Brief):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Alternatives(Shown, Brief):
+class Alternatives(Told, Brief):
     """Whether there is a rule with a smaller gap that costs no more than the incumbent.
 
     Parameters
@@ -201,6 +208,8 @@ class Alternatives(Shown, Brief):
     assumptions: tuple[str, ...] = field(default=ASSUMPTIONS)
     columns: tuple[str, ...] | None = None
 
+    ALSO: ClassVar = ("sentence",)
+
     @property
     def best(self) -> Alternative | None:
         """The first alternative that is shown to be better; None if there is none."""
@@ -243,8 +252,8 @@ class Alternatives(Shown, Brief):
             f"that and the incumbent's {self.incumbent_gap:.3f} are not excluded."
         )
 
-    def describe(self, names: Sequence[str] | None = None) -> str:
-        """The answer in words.
+    def result(self, names: Sequence[str] | None = None) -> Result:
+        """What is said of the answer.
 
         Parameters
         ----------
@@ -253,35 +262,10 @@ class Alternatives(Shown, Brief):
 
         Returns
         -------
-        str
-            The verdict, the incumbent, each alternative, and what is excluded.
+        Result
+            The tables "rules" (the incumbent first), "words" and "excluded".
         """
-        low, high = self.incumbent_gap_interval
-        lines = [
-            self.sentence,
-            "",
-            f"Searched on {self.fitted_on:,} people, tested on {self.tested_on:,} others. "
-            f"Gap: the largest of {', '.join(self.gaps)}.",
-            f"Incumbent: cost per person {self.incumbent_cost:.4f}, gap {self.incumbent_gap:.3f} "
-            f"[{low:.3f}, {high:.3f}].",
-        ]
-        for number, one in enumerate(self.alternatives, 1):
-            low, high = one.gap_interval
-            cheap, dear = one.cost_interval
-            lines += [
-                "",
-                f"Alternative {number}{' (shown to be better)' if one.better else ''}: cost "
-                f"{one.cost_difference:+.4f} [{cheap:+.4f}, {dear:+.4f}] per person beside the "
-                f"incumbent, gap {one.gap:.3f} [{low:.3f}, {high:.3f}]",
-                *(f"  {line}" for line in one.policy.describe(names or self.columns).splitlines()),
-            ]
-        if not self.alternatives:
-            lines += ["", "The search found no alternative."]
-        if self.exclusion is not None:
-            lines += ["", f"Proved for all mixtures of {self.class_name}, at once:"]
-            lines += [f"  {line}" for line in self.exclusion.lines()]
-        assumed = [f"- {one}" for one in self.assumptions]
-        return "\n".join([*lines, "", f"{self.meaning} Assumed:", *assumed])
+        return _told(self, names or self.columns)
 
     @property
     def meaning(self) -> str:
@@ -292,136 +276,133 @@ class Alternatives(Shown, Brief):
         )
         return " ".join((claim, *self.notes))
 
-    def to_json(self) -> Json:
-        """The answer as plain JSON.
 
-        Returns
-        -------
-        dict
-            The fields; the policies as `evenhand.hypotheses.policy_from_json` reads them, null
-            where a policy has no such form.
-        """
-        excluded = self.exclusion
-        return {
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "incumbent": {
-                "cost": self.incumbent_cost,
-                "gap": self.incumbent_gap,
-                "gap_interval": list(self.incumbent_gap_interval),
-            },
-            "alternatives": [
-                {
-                    **{name: plain(value) for name, value in vars(one).items() if name != "policy"},
-                    "policy": policy_json(one.policy),
-                }
-                for one in self.alternatives
-            ],
-            "exclusion": None
-            if excluded is None
-            else {
-                **plain(vars(excluded)),
-                "possible_improvement": excluded.possible_improvement,
-            },
-            "searched": plain(self.searched),
-            "gaps": list(self.gaps),
-            "extra_cost": self.extra_cost,
-            "least_improvement": self.least_improvement,
-            "delta": self.delta,
-            "fitted_on": self.fitted_on,
-            "tested_on": self.tested_on,
-            "class": self.class_name,
-            "notes": list(self.notes),
-            "assumptions": list(self.assumptions),
-        }
+TITLES = {"found": "A better alternative", "none": "No better alternative", "open": "Open"}
 
-    def _headline(self) -> str:
-        return self.sentence
 
-    def _columns(self) -> dict[str, Sequence[Cell]]:
-        tested = self.alternatives
-        low, high = self.incumbent_gap_interval
-        return {
-            "rule": ["incumbent", *(one.policy.describe(self.columns) for one in tested)],
-            "cost_difference": [0.0, *(one.cost_difference for one in tested)],
-            "cost_low": [0.0, *(one.cost_interval[0] for one in tested)],
-            "cost_high": [0.0, *(one.cost_interval[1] for one in tested)],
-            "gap": [self.incumbent_gap, *(one.gap for one in tested)],
-            "gap_low": [low, *(one.gap_interval[0] for one in tested)],
-            "gap_high": [high, *(one.gap_interval[1] for one in tested)],
-            "smaller_by_at_least": [None, *(one.smaller_by for one in tested)],
-            "better": [None, *(one.better for one in tested)],
-        }
+def _told(record: Alternatives, names: Sequence[str] | None) -> Result:
+    words = {
+        f"alternative {number}": "; ".join(one.policy.describe(names).splitlines())
+        for number, one in enumerate(record.alternatives, 1)
+    }
+    excluded = record.exclusion
+    facts: dict[str, Cell] = {
+        "incumbent's cost per person": Amount(record.incumbent_cost, "cost"),
+        "incumbent's gap": Amount(record.incumbent_gap, "share"),
+        "gap": f"the largest of {', '.join(record.gaps)}",
+        "searched on": record.fitted_on,
+        "tested on": record.tested_on,
+    }
+    if excluded is not None:
+        least = Amount(excluded.least_cost, "extra")
+        facts["no mixture costs less, beside the incumbent, than"] = least
+    return Result(
+        kind="alternatives",
+        title="Alternatives to the incumbent",
+        record=record,
+        answer=_answer(record),
+        facts=facts,
+        tables=with_rows(
+            _rules(record),
+            Table.of_names("words", "The alternatives in words", words),
+            _excluded(record),
+        ),
+        figures=(_figure(record),),
+        assumptions=(*record.assumptions, record.meaning),
+    )
 
-    def _draw(self, axes: "Axes") -> None:
-        points = self.searched[np.argsort(self.searched[:, 0])]
-        costs = [0.0, self.extra_cost, *points[:, 1]]
-        widest = [self.incumbent_gap_interval[1], *points[:, 0]]
-        for one in self.alternatives:
-            costs += one.cost_interval
-            widest.append(one.gap_interval[1])
-        room = 0.08 * max(max(costs) - min(costs), 1e-6)
-        bottom = min(costs) - room
-        top = max(costs) + room
-        right = min(1.0, 1.1 * max(widest))
-        if self.exclusion is not None:
-            # Left of and below the curve nothing is reachable: costs rise along it as gaps fall.
-            # Below its lower end no mixture is, whatever its gap.
-            start = self.exclusion.least_cost
-            reached = self.exclusion.extra_cost >= start
-            extra = np.append([min(bottom, start), start], self.exclusion.extra_cost[reached])
-            least = np.append([1.0, 1.0], self.exclusion.least_gap[reached])
-            seen = (extra >= bottom) & (extra <= top) & (least > 0.02 * right)
-            named = "proved: no mixture is here" if seen.any() else None
-            axes.fill_betweenx(extra, 0.0, least, color=MUTED_INK, alpha=0.14, lw=0, label=named)
-            axes.plot(least, extra, color=MUTED_INK, linewidth=1)
-        if len(points):
-            axes.plot(
-                points[:, 0],
-                points[:, 1],
-                "o",
-                color=MUTED_INK,
-                markersize=4,
-                alpha=0.55,
-                label="rules that were found",
-            )
-        for number, one in enumerate(self.alternatives, 1):
-            colour = INK if one.better else MUTED_INK
-            axes.plot(one.gap_interval, [one.cost_difference] * 2, color=colour, linewidth=1.2)
-            axes.plot([one.gap] * 2, one.cost_interval, color=colour, linewidth=1.2)
-            # Points may lie upon each other: each has a shape, and its name stands in the legend.
-            axes.plot(
-                [one.gap],
-                [one.cost_difference],
-                MARKERS[(number - 1) % len(MARKERS)],
-                color=colour,
-                markersize=8,
-                zorder=3,
-                label=f"alternative {number}{', better' if one.better else ''}",
-            )
-        axes.plot(self.incumbent_gap_interval, [0.0, 0.0], color=LIMIT, linewidth=1.2)
-        axes.plot([self.incumbent_gap], [0.0], "D", color=LIMIT, zorder=4, label="incumbent")
-        axes.axhline(
-            self.extra_cost,
-            color=LIMIT,
-            linewidth=1,
-            linestyle=(0, (4, 2)),
-            label="largest cost allowed",
+
+def _answer(record: Alternatives) -> tuple[str, ...]:
+    here = [
+        str(number)
+        for number, one in enumerate(record.alternatives, 1)
+        if one.gap < record.incumbent_gap and one.cost_difference <= record.extra_cost
+    ]
+    if not record.alternatives:
+        return (record.sentence, "The search found no alternative.")
+    if record.best is not None or not here:
+        return (record.sentence,)
+    # A reader must not take "not shown" for "there is none".
+    seen = (
+        f"On the {record.tested_on:,} people of the test, a smaller gap at no more than the cost "
+        f"allowed is seen for alternative {', '.join(here)}; it is not shown for the population."
+    )
+    return record.sentence, seen
+
+
+def _rules(record: Alternatives) -> Table:
+    """The incumbent beside the alternatives; costs of these are those beyond the incumbent's."""
+    gap, ends = record.incumbent_gap, Between(*record.incumbent_gap_interval)
+    rows: list[tuple[Cell, ...]] = [("incumbent", None, None, gap, ends, None, None)]
+    for number, one in enumerate(record.alternatives, 1):
+        cost = one.cost_difference, Between(*one.cost_interval)
+        shown = "shown" if one.better else "not shown"
+        ends = Between(*one.gap_interval)
+        rows.append((f"alternative {number}", *cost, one.gap, ends, one.smaller_by, shown))
+    columns = (
+        Column("rule", "rule"),
+        Column("cost_difference", "extra cost", "extra"),
+        Column("cost_interval", "in the population", "extra"),
+        Column("gap", "gap here", "share"),
+        Column("gap_interval", "in the population", "share"),
+        Column("smaller_by", "smaller by at least", "difference"),
+        Column("better", "better", "status"),
+    )
+    note = (
+        f"Gap: the largest of {', '.join(record.gaps)}. The search saw {record.fitted_on:,} "
+        f"people; these figures are of {record.tested_on:,} others. Extra cost: per person, beyond "
+        "the incumbent's."
+    )
+    return Table("rules", "The incumbent and its alternatives", columns, tuple(rows), note)
+
+
+def _excluded(record: Alternatives) -> Table:
+    """What is proved of all mixtures of the class, at a few costs."""
+    columns = (
+        Column("extra_cost", "at a cost of at most", "extra"),
+        Column("least_gap", "the gap is at least", "share"),
+    )
+    title = f"Proved for all mixtures of {record.class_name}, at once"
+    found = record.exclusion
+    if found is None:
+        return Table("excluded", title, columns, ())
+    telling = np.flatnonzero((found.least_gap > 0) & (found.least_gap < 1))
+    if not len(telling):
+        return Table("excluded", title, columns, ())
+    places = np.unique(np.linspace(0, len(telling) - 1, POINTS).round().astype(int))
+    rows = [(float(found.extra_cost[at]), float(found.least_gap[at])) for at in telling[places]]
+    return Table("excluded", title, columns, tuple(rows), "Costs: beyond the incumbent's.")
+
+
+def _figure(record: Alternatives) -> Points:
+    points = [Point("incumbent", record.incumbent_gap, 0.0, record.incumbent_gap_interval)]
+    points += [
+        Point(
+            f"alternative {number}{', better' if one.better else ''}",
+            one.gap,
+            one.cost_difference,
+            one.gap_interval,
+            one.cost_interval,
         )
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize="small", frameon=False)
-        axes.set_xlim(0.0, right)
-        axes.set_ylim(bottom, top)
-        label = f"largest gap ({', '.join(self.gaps[:2])}{', ...' * (len(self.gaps) > 2)})"
-        axes.set_xlabel("\n".join(wrap(label, 60)))
-        axes.set_ylabel("cost per person beyond the incumbent's")
-        axes.set_title(
-            {"found": "A better alternative", "none": "No better alternative", "open": "Open"}[
-                self.verdict
-            ]
-            + ": to the left and not above the dashed line is better",
-            fontsize="medium",
-            loc="left",
-        )
+        for number, one in enumerate(record.alternatives, 1)
+    ]
+    line: tuple[tuple[float, float], ...] = ()
+    found = record.exclusion
+    if found is not None:
+        # Below its lower end no mixture is, whatever its gap.
+        reached = found.extra_cost >= found.least_cost
+        curve = zip(found.least_gap[reached], found.extra_cost[reached], strict=True)
+        line = ((1.0, found.least_cost), *((float(x), float(y)) for x, y in curve))
+    return Points(
+        f"{TITLES[record.verdict]}: to the left and not above the dashed line is better",
+        f"largest gap ({', '.join(record.gaps[:2])}{', ...' * (len(record.gaps) > 2)})",
+        "cost per person beyond the incumbent's",
+        tuple(points),
+        note="Points: on the people of the test. Lines: where it lies in the population.",
+        faded=tuple((float(x), float(y)) for x, y in record.searched),
+        excluded=line,
+        highest=record.extra_cost,
+    )
 
 
 def alternatives(

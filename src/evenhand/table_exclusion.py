@@ -18,6 +18,7 @@ Constants have no gap, which needs no interval.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -81,33 +82,12 @@ class Exclusion(Brief):
     incumbent_at_most: float
     brackets: int
 
+    ALSO: ClassVar = ("possible_improvement",)
+
     @property
     def possible_improvement(self) -> float:
         """No mixture that costs no more than is allowed has a gap that is smaller by more."""
         return max(0.0, self.incumbent_at_most - self.at_extra_cost)
-
-    def lines(self, most: int = 6) -> list[str]:
-        """What is excluded, in words.
-
-        Parameters
-        ----------
-        most : int
-            Points of the curve that are shown at most.
-
-        Returns
-        -------
-        list of str
-            One line for each point.
-        """
-        lines = [f"none costs less than {self.least_cost:+.4f} beside the incumbent"]
-        telling = np.flatnonzero((self.least_gap > 0) & (self.least_gap < 1))
-        if not len(telling):
-            return [*lines, "no gap is excluded: more people, or fewer rules, would say more"]
-        places = np.unique(np.linspace(0, len(telling) - 1, most).round().astype(int))
-        for at in telling[places]:
-            extra = self.extra_cost[at]
-            lines.append(f"cost at most {extra:+.4f}: gap at least {self.least_gap[at]:.3f}")
-        return lines
 
 
 def exclude(

@@ -7,9 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.contracts import GroupUse, Hypothesis, Json, Rate
-from evenhand.errors import InvalidInput, NotSerialisable
-from evenhand.policies import Mixture
+from evenhand.contracts import GroupUse, Hypothesis, Rate
+from evenhand.errors import InvalidInput
 from evenhand.randomness import stream
 from evenhand.words import (
     BoolArray,
@@ -166,11 +165,3 @@ def decision_counts(
 ) -> list[tuple[int, int, int, int]]:
     """`gap_counts` of decisions: an acceptance is the event of FPR, a rejection that of FNR."""
     return gap_counts(gaps, lambda rate: accepted if rate.sign > 0 else ~accepted, part)
-
-
-def policy_json(policy: Mixture) -> Json | None:
-    """The policy as plain JSON; None if a rule of it has no such form."""
-    try:
-        return policy.to_json()
-    except NotSerialisable:
-        return None

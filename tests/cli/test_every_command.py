@@ -102,7 +102,7 @@ def fits_80_columns(text):
 
 EXTRAS = {"study": ("matplotlib", "jinja2", "pyarrow")}
 FIGURES = {
-    "alternatives": "--figure",
+    "alternatives": "--out",
     "explain": "--figure",
     "simulate": "--figure",
     "evaluate": "--figure",

@@ -43,6 +43,7 @@ DECIDED = ("--decision", "approved", "--group", "region", "--outcome", "repaid",
 CALLS = {
     "measure": ("measure", "t.csv", *DECIDED, "--limit", "0.1", "--compare", "both"),
     "impact": ("impact", "t.csv", "--selected", "approved", "--group", "region", "--gate"),
+    "alternatives": ("alternatives", "t.csv", *KNOWN, "--incumbent", "score>=0.2"),
     "measure, watched": ("measure", "t.csv", *DECIDED[:4], "--watch"),
     "solve": ("solve", "t.csv", *KNOWN, "--limit", "0.1"),
     "solve, held out": ("solve", "t.csv", *KNOWN, "--limit", "0.1", "--holdout", "0.4"),

@@ -68,16 +68,6 @@ def test_an_evaluation_writes_its_page(tmp_path):
     assert "What accept-all would have done" in page.read_text()
 
 
-def test_alternatives_write_a_page_with_the_names_of_columns(tmp_path, table):
-    page = tmp_path / "page.html"
-    words = ("--label", "good", "--group", "sex", "--features", "score")
-    answer = run("alternatives", table, *words, "--incumbent", "score>=1", "--report", page)
-    assert answer.exit_code == 0, answer.output
-    text = page.read_text()
-    assert "Alternatives to accept if score&gt;=1" in text
-    assert "accept if score" in text
-
-
 def test_a_wrong_ending_is_an_error_before_the_work(tmp_path, table):
     answer = run("measure", table, *DECISIONS, "--out", tmp_path / "page.doc")
     assert answer.exit_code == 2
@@ -92,7 +82,7 @@ def test_the_digest_of_a_description_is_that_of_its_rows(tmp_path, table):
     assert fingerprint(described) == fingerprint(table)
 
 
-OLD = ("alternatives", "evaluate")
+OLD = ("evaluate",)
 PAIRS = ("20K - 40K minus 0 - 20K", "0 - 20K minus 20K - 40K")
 AMBIGUOUS = re.compile("40K\\s*([-\u2212\u2013/]|vs)\\s*0|20K\\s*([\u2212\u2013/]|vs)\\s*20K")
 

@@ -68,3 +68,18 @@ def test_an_impact_table_keeps_its_form():
     assert "3 people of unknown sex" in told.table("categories").note
     (one,) = (row for row in table.rows if row.grouping == "sex" and row.group == "a")
     assert rows["sex", "a"][2:6] == (one.people, one.selected, one.rate, one.ratio)
+
+
+def test_an_alternative_that_is_not_shown_is_not_called_worse():
+    found = record("alternatives")
+    assert found.best is None  # 600 people are too few
+    told = found.result()
+    compared = told.table("rules")
+    assert [row[-1] for row in compared.rows] == [None, *["not shown"] * len(found.alternatives)]
+    better_here = [
+        number
+        for number, one in enumerate(found.alternatives, 1)
+        if one.gap < found.incumbent_gap and one.cost_difference <= 0
+    ]
+    seen = [text for text in told.answer if "is seen for alternative" in text]
+    assert bool(seen) == bool(better_here)

@@ -69,9 +69,17 @@ def record(kind: str) -> object:
     raise KeyError(kind)
 
 
-TOLD = ("measure", "measure, crossed", "watch", "test", "certify", "certify, fitted", "impact")
-KINDS = (
+TOLD = (
+    "measure",
+    "measure, crossed",
+    "watch",
+    "test",
+    "certify",
+    "certify, fitted",
+    "impact",
     "alternatives",
+)
+KINDS = (
     "plan",
     "evaluate",
 )

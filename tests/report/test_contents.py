@@ -77,21 +77,3 @@ def test_a_picture_is_drawn_without_numbers_that_are_not_finite():
         drawn.panels[0].draw(axes)
         assert np.isfinite(axes.get_xlim()).all()
         pyplot.close(figure)
-
-
-def test_an_alternative_that_is_not_shown_is_not_called_worse():
-    found = record("alternatives")
-    assert found.best is None  # 600 people are too few
-    said = contents(found)
-    compared = said.tables[0]
-    assert [row[-1] for row in compared.rows] == ["", *["not shown"] * len(found.alternatives)]
-    assert compared.rows[0][1] == f"{found.incumbent_cost:.4f}"
-    better_here = [
-        number
-        for number, one in enumerate(found.alternatives, 1)
-        if one.gap < found.incumbent_gap and one.cost_difference <= 0
-    ]
-    seen = [text for text in said.answer if "is seen for alternative" in text]
-    assert bool(seen) == bool(better_here)
-    everything = "\n".join(cell for table in said.tables for row in table.rows for cell in row)
-    assert "Assumed" not in everything  # the assumptions have a section of their own

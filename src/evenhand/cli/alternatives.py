@@ -2,40 +2,31 @@
 
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 from evenhand.cli import show
-from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
-    JSON_FILE,
     NATURAL,
-    PICTURE_FILE,
     POSITIVE,
     ColumnOptions,
     Share,
     class_options,
     column_options,
-    json_options,
     rates_option,
 )
 from evenhand.cli.problem import TableProblem, table_problem
-from evenhand.cli.reporting import fingerprint, report_option, write_page
+from evenhand.cli.telling import Telling, save_option, telling_options
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, Frame, Note, number, prepare, two_values
 from evenhand.words import FloatArray, Prices
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from evenhand.table_alternatives import Alternatives
-
-STYLES = {"found": "green", "none": "bold", "open": "yellow"}
 
 
 @click.command("alternatives")
@@ -93,15 +84,8 @@ STYLES = {"found": "green", "none": "bold", "open": "yellow"}
     help="Seed of the split and of all draws. Fix it beforehand: delta does not cover the best of "
     "several calls.",
 )
-@click.option(
-    "--out",
-    metavar="POLICY.JSON",
-    type=JSON_FILE,
-    help="Save the alternative that is shown to be better, as `evenhand apply` reads it.",
-)
-@click.option("--figure", metavar="FILE", type=PICTURE_FILE, help="Draw the answer.")
-@report_option
-@json_options
+@save_option
+@telling_options
 def command(
     data: str,
     incumbent: str,
@@ -122,10 +106,8 @@ def command(
     fit_share: float,
     max_calls: int | None,
     seed: int,
-    out: Path | None,
-    figure: Path | None,
-    page: Path | None,
-    document: str | Path | None,
+    saved: Path | None,
+    telling: Telling,
 ) -> None:
     """Is there a rule with a smaller gap that costs no more than the incumbent?
 
@@ -143,7 +125,7 @@ def command(
     \b
     Example: today's decisions stand in a column
       evenhand alternatives loans.csv --label repaid --good yes --group sex \\
-          --incumbent approved --accepted yes --rate fnr --figure alternatives.png
+          --incumbent approved --accepted yes --rate fnr --out alternatives.html
 
     \b
     The verdicts
@@ -153,10 +135,6 @@ def command(
     """
     from evenhand.table_alternatives import alternatives
 
-    if figure is not None:
-        from evenhand.media.drawing import require
-
-        require("matplotlib")  # before the work, not after
     kinds = _kind(incumbent, accepted, rejected or ())
     task = table_problem(
         data,
@@ -195,57 +173,29 @@ def command(
     )
     names = list(task.table.names)
     found = replace(found, columns=tuple(names))
-    notes = [*show.notes_of(task), *doubt]
-    saved = None
-    if out is not None and found.best is not None:
-        saved = out
-        show.write_json(out, _policy_document(task, found), indent=2)
-    if figure is not None:
-        from evenhand.report import save_figure
-
-        axes = found.plot()
-        save_figure(cast("Figure", axes.figure), figure)
-    figures = {
-        **found.to_json(),
-        "table": task.source,
-        "incumbent_is": words,
-        "notes": [*found.notes, *(str(note) for note in notes)],
-        "written": {"policy": saved, "figure": figure},
-    }
-    write_page(
-        page,
-        found,
+    written = None
+    if saved is not None and found.best is not None:
+        written = saved
+        show.write_json(saved, _policy_document(task, found), indent=2)
+    telling.tell(
+        found.result(names),
         title=f"Alternatives to {words}",
         asked={
-            **show.read_as(task),
-            "SHA-256 of the table": fingerprint(data),
+            **show.asked_of(task, data),
+            "limit": None,
             "incumbent": words,
-            "rates": rates,
-            "rules": kind,
-            "the group": show.group_use_words(task),
             "further cost allowed": extra_cost,
             "least improvement": least_improvement,
             "coins at decision time": not no_coins,
             "delta": delta,
             "seed": seed,
         },
-        columns=names,
-        quiet=True,
+        read=show.how_read(task),
+        notes=[*show.notes_of(task), *doubt],
+        saved=written,
     )
-    if show.emit(document, figures):
-        return
-    screen = show.console()
-    screen.print(show.heading(f"{task.source}: {len(task.sample):,} people; incumbent: {words}"))
-    show.show_lines(screen, [note_line(note) for note in notes])
-    show.show_lines(screen, ["", *wrap(found.sentence, 79)], style=STYLES[found.verdict])
-    _show(found, names)
-    if out is not None:
-        nothing = "Nothing saved: no alternative is shown to be better."
-        click.echo(f"\nSaved: {out}" if saved else f"\n{nothing}")
-    if figure is not None:
-        click.echo(f"Figure: {figure}")
-    if page is not None:
-        click.echo(f"Report: {page}")
+    if saved is not None and written is None and not telling.quiet:
+        click.echo("\nNothing saved: no alternative is shown to be better.")
 
 
 def _kind(incumbent: str, accepted: str | None, rejected: tuple[str, ...]) -> str:
@@ -351,50 +301,3 @@ def _policy_document(task: TableProblem, found: "Alternatives") -> Json:
         **({} if task.missing is None else {"missing": list(task.missing)}),
         "note": found.sentence,
     }
-
-
-def _show(found: "Alternatives", names: list[str]) -> None:
-    """The incumbent beside the alternatives, and what is excluded."""
-    screen = show.console()
-    table = show.grid("", ">cost", ">interval", ">gap", ">interval", ">shown")
-    low, high = found.incumbent_gap_interval
-    table.add_row(
-        "incumbent",
-        f"{found.incumbent_cost:.4f}",
-        "",
-        f"{found.incumbent_gap:.3f}",
-        f"[{low:.3f}, {high:.3f}]",
-        "",
-    )
-    for place, one in enumerate(found.alternatives, 1):
-        low, high = one.gap_interval
-        cheap, dear = one.cost_interval
-        table.add_row(
-            f"alternative {place}",
-            f"{_signed(one.cost_difference)}",
-            f"[{_signed(cheap)}, {_signed(dear)}]",
-            f"{one.gap:.3f}",
-            f"[{low:.3f}, {high:.3f}]",
-            "better" if one.better else "not shown",
-        )
-    screen.print(show.heading(f"\nGap: the largest of {', '.join(found.gaps)}"))
-    screen.print(table)
-    lines = [
-        "  costs of alternatives: per person, beside the incumbent's",
-        f"  searched on {found.fitted_on:,} people, tested on {found.tested_on:,} others",
-    ]
-    for place, one in enumerate(found.alternatives, 1):
-        lines += ["", f"Alternative {place}"]
-        lines += [f"  {line}" for line in one.policy.describe(names).splitlines()]
-    show.show_lines(screen, lines)
-    if found.exclusion is not None:
-        screen.print(show.heading(f"\nProved for all mixtures of {found.class_name}"))
-        show.show_lines(screen, [f"  {line}" for line in found.exclusion.lines()])
-    show.show_lines(screen, ["", *wrap(f"{found.meaning} Assumed:", 79)])
-    for assumed in found.assumptions:
-        show.show_lines(screen, wrap(f"- {assumed}", 79, subsequent_indent="  "))
-
-
-def _signed(value: float) -> str:
-    """+0.0000 is not -0.0000."""
-    return f"{round(value, 4) + 0.0:+.4f}"

@@ -10,6 +10,7 @@ from evenhand.media.drawing import (
     MUTED,
     SPARE,
     STYLE,
+    DrawOptions,
     Panel,
     draw_panels,
     inline_svg,
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
+MARKERS = "Dos^vP*X"
+"""The shapes of points."""
 PANEL = (6.4, 3.8)
 """Inches."""
 FARTHEST_RATIO = 3.0
@@ -151,23 +154,39 @@ def _draw_curves(figure: Curves, axes: "Axes") -> None:
 
 
 def _draw_points(figure: Points, axes: "Axes") -> None:
+    seen = [*figure.faded, *((one.x, one.y) for one in figure.points)]
+    xs = [x for x, _ in seen] + [x for one in figure.points for x in one.across or ()]
+    ys = [y for _, y in seen] + [y for one in figure.points for y in one.along or ()]
+    ys += [] if figure.highest is None else [figure.highest]
     if figure.joined:
-        xs, ys = [one.x for one in figure.points], [one.y for one in figure.points]
-        axes.plot(xs, ys, color=MUTED, linewidth=1.2, zorder=1)
+        line = sorted((one.x, one.y) for one in figure.points)
+        axes.plot(*zip(*line, strict=True), color=MUTED, linewidth=1.2, zorder=1)
+    if figure.faded:
+        x, y = zip(*figure.faded, strict=True)
+        axes.plot(x, y, "o", color=MUTED, markersize=4, alpha=0.55)
     for place, one in enumerate(figure.points):
         colour = LOOKS["certified"].colour if place else SPARE[0].colour
         if one.across is not None:
-            axes.plot(one.across, [one.y, one.y], color=colour, linewidth=1.6)
+            axes.plot(one.across, [one.y, one.y], color=colour, linewidth=1.4)
         if one.along is not None:
-            axes.plot([one.x, one.x], one.along, color=colour, linewidth=1.6)
-        axes.plot([one.x], [one.y], "o", color=colour, markersize=6, zorder=4)
-        axes.annotate(
-            _literal(one.name),
-            (one.x, one.y),
-            xytext=(5, 5),
-            textcoords="offset points",
-            fontsize=9,
-        )
+            axes.plot([one.x, one.x], one.along, color=colour, linewidth=1.4)
+        # Points may lie upon each other: each has a shape, and its name stands in the legend.
+        shape = MARKERS[place % len(MARKERS)]
+        axes.plot([one.x], [one.y], shape, color=colour, zorder=4, label=_literal(one.name))
+    if figure.highest is not None:
+        dashed: DrawOptions = {"linewidth": 1.3, "linestyle": (0, (4, 2)), "zorder": 2}
+        axes.axhline(figure.highest, color=ALARM, label="the most that is allowed", **dashed)
+    room = 0.08 * max(max(ys) - min(ys), 1e-6)
+    reach = 0.08 * max(max(xs) - min(xs), 1e-6)
+    axes.set(xlim=(min(0.0, min(xs) - reach), max(xs) + reach))
+    axes.set(ylim=(min(ys) - room, max(ys) + room))
+    if figure.excluded:
+        x, y = zip(*figure.excluded, strict=True)
+        named = "proved: nothing is here"
+        axes.fill_betweenx(y, 0.0, x, color=MUTED, alpha=0.14, linewidth=0, label=named)
+        axes.plot(x, y, color=MUTED, linewidth=1)
+    if len(figure.points) > 1:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small")
     axes.set_ylabel(figure.ylabel)
 
 

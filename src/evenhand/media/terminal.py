@@ -10,7 +10,7 @@ from evenhand.result import Column, Result, Table
 WIDTH = 100
 """How wide a description is."""
 STYLES = {"within": "green", "above": "bold red", "not shown": "yellow"}
-LEAST = 12
+LEAST = 14
 """A column of words is broken into no fewer letters than this."""
 
 

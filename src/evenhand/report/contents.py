@@ -18,7 +18,6 @@ from evenhand.planning.launch_plan import ASSUMPTIONS as PLAN_ASSUMPTIONS
 from evenhand.planning.launch_plan import Milestone
 from evenhand.report import estimate_figures
 from evenhand.shown import Shown
-from evenhand.table_alternatives import Alternatives
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -257,84 +256,6 @@ def _side_by_side(made: Sequence[tuple[Panel, tuple[float, float]]], caption: st
         return None
     widths, heights = zip(*(size for _, size in made), strict=True)
     return Drawn(tuple(panel for panel, _ in made), (max(widths), max(heights)), caption)
-
-
-# less discriminatory alternatives
-
-
-@contents.register
-def _alternatives(record: Alternatives, columns: Sequence[str] | None = None) -> Contents:
-    answer = [record.sentence]
-    here = [
-        number
-        for number, one in enumerate(record.alternatives, 1)
-        if one.gap < record.incumbent_gap and one.cost_difference <= record.extra_cost
-    ]
-    if record.best is None and here:
-        # A reader must not take "not shown" for "there is none".
-        which = ", ".join(map(str, here))
-        answer.append(
-            f"On the {record.tested_on:,} people of the test, a smaller gap at no more than the "
-            f"cost allowed is seen for alternative {which}; it is not shown for the population."
-        )
-    low, high = record.incumbent_gap_interval
-    rows = [
-        (
-            "incumbent",
-            fixed(record.incumbent_cost, 4),
-            "",
-            fixed(record.incumbent_gap),
-            between((low, high)),
-            "",
-        )
-    ]
-    rows += [
-        (
-            f"alternative {number}",
-            fixed(record.incumbent_cost + one.cost_difference, 4),
-            between(one.cost_interval, "+"),
-            fixed(one.gap),
-            between(one.gap_interval),
-            "shown" if one.better else "not shown",
-        )
-        for number, one in enumerate(record.alternatives, 1)
-    ]
-    heads = (
-        "rule",
-        "cost per person here",
-        "beyond the incumbent's, in the population",
-        "gap here",
-        "in the population",
-        "better",
-    )
-    note = (
-        f"Gap: the largest of {', '.join(record.gaps)}. The search saw {record.fitted_on:,} "
-        f"people; these figures are of {record.tested_on:,} others."
-    )
-    tables = [PageTable("The incumbent and its alternatives", heads, tuple(rows), note)]
-    words = [
-        (f"alternative {number}", one.policy.describe(columns or record.columns))
-        for number, one in enumerate(record.alternatives, 1)
-    ]
-    if words:
-        tables.append(PageTable("The alternatives in words", ("", ""), tuple(words)))
-    if record.exclusion is not None:
-        lines = tuple((line,) for line in record.exclusion.lines())
-        tables.append(PageTable(f"Proved for all mixtures of {record.class_name}", ("",), lines))
-
-    def draw(axes: "Axes") -> None:
-        record.plot(axes)
-
-    caption = "Points: on the people of the test. Lines: where it lies in the population."
-    return Contents(
-        "Alternatives to the incumbent",
-        tuple(answer),
-        tuple(tables),
-        Drawn((Panel(draw, record.sentence),), (7.0, 4.2), caption),
-        (),
-        (*record.assumptions, record.meaning),
-        shows_status=True,
-    )
 
 
 # plans
