@@ -148,7 +148,7 @@ def _whole_plan(sample: LabelledSample) -> list[object]:
     launch = eh.planning.plan_from_sample(
         sample, eh.ScoreThresholds(), limit=0.3, horizon=1_000, runs=1, seed=2
     )
-    return [launch.verdict.split(":")[0], launch.saving_share, launch.final_share]
+    return [launch.answer, launch.saving_share, launch.final_share]
 
 
 READERS: dict[str, Callable[[LabelledSample], list[object]]] = {

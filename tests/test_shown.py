@@ -34,22 +34,9 @@ def run():
     return eh.simulate(learner, WORLD, rounds=20_000, seed=0, comparator_gap=0.1)
 
 
-def planned():
-    return eh.plan(
-        limit=0.1,
-        group_shares={"a": 0.6, "b": 0.4},
-        bad_rates=0.4,
-        auc=0.85,
-        per_day=50,
-        days=100,
-        runs=1,
-    )
-
-
 MADE = {
     "frontier": traced,
     "run": run,
-    "plan": planned,
     "certified learner": lambda: run().learner,
     "accept all": lambda: eh.simulate(AcceptAll(), WORLD, rounds=10, seed=0).learner,
 }
@@ -119,7 +106,7 @@ def test_a_long_table_is_shown_from_both_ends():
 
 def test_an_unknown_library_is_refused_with_those_that_are_known():
     with pytest.raises(InvalidInput, match="'dask'"):
-        planned().to_frame("dask")
+        run().to_frame("dask")
 
 
 @pytest.mark.parametrize(("missing", "call"), [("pandas", "to_frame()"), ("matplotlib", "plot()")])

@@ -19,9 +19,20 @@ from evenhand.errors import InvalidInput
 from evenhand.findings import Finding, Status, judge
 
 Unit = Literal[
-    "text", "count", "percent", "share", "difference", "ratio", "cost", "extra", "weight", "status"
+    "text",
+    "count",
+    "percent",
+    "share",
+    "difference",
+    "ratio",
+    "cost",
+    "extra",
+    "total",
+    "weight",
+    "status",
 ]
-"""What a number is; it decides digits and signs. `extra` is a cost beyond another one."""
+"""What a number is; it decides digits and signs. `extra` is a cost per person beyond
+another one, `total` a sum of costs."""
 
 EXIT_CODES: Mapping[Status, int] = {"within": 0, "above": 1, "not shown": 3}
 """What a command with --gate exits with; 2 is an error in the input."""
@@ -103,7 +114,7 @@ def _number(value: float, unit: Unit) -> str:
         return "not determined"
     if not isfinite(value):
         return "\u221e" if value > 0 else "-\u221e"
-    if unit == "count" or isinstance(value, int):
+    if unit in ("count", "total") or isinstance(value, int):
         return f"{value:z,.0f}"
     if unit == "percent":
         return f"{value:z.1%}"
@@ -310,6 +321,10 @@ class Curves:
         The caption.
     steps : bool
         Whether a value holds up to the next place.
+    logarithmic : bool
+        Whether the places are so far apart that their logarithms are shown.
+    top : float or None
+        Where the values end.
     """
 
     title: str
@@ -320,6 +335,8 @@ class Curves:
     limits: tuple[float, ...] = ()
     note: str = ""
     steps: bool = False
+    logarithmic: bool = False
+    top: float | None = None
 
 
 class Point(NamedTuple):

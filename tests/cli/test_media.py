@@ -44,6 +44,10 @@ CALLS = {
     "measure": ("measure", "t.csv", *DECIDED, "--limit", "0.1", "--compare", "both"),
     "impact": ("impact", "t.csv", "--selected", "approved", "--group", "region", "--gate"),
     "alternatives": ("alternatives", "t.csv", *KNOWN, "--incumbent", "score>=0.2"),
+    "plan": (
+        *("plan", "--shares", "a=0.6,b=0.4", "--bad-rates", "a=0.2,b=0.3", "--auc", "0.76"),
+        *("--people", "2000", "--runs", "1"),
+    ),
     "measure, watched": ("measure", "t.csv", *DECIDED[:4], "--watch"),
     "solve": ("solve", "t.csv", *KNOWN, "--limit", "0.1"),
     "solve, held out": ("solve", "t.csv", *KNOWN, "--limit", "0.1", "--holdout", "0.4"),
@@ -101,7 +105,8 @@ def test_each_file_says_what_is_printed(told, run, name, tmp_path):
     text = page.read_text()
     assert "<i>" not in text
     assert hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest() in text or name in (
-        NEEDS_POLICY
+        *NEEDS_POLICY,
+        "plan",
     )
 
 

@@ -46,14 +46,6 @@ def test_test_and_certify_write_pages_with_the_policy_in_words(tmp_path, table, 
         assert "score" in text
 
 
-def test_evaluate_and_plan_write_pages(tmp_path):
-    page = tmp_path / "page.html"
-    numbers = ("--shares", "a=0.6,b=0.4", "--bad-rates", "0.4", "--auc", "0.85")
-    words = (*numbers, "--limit", "0.1", "--people", "2000", "--runs", "1")
-    assert run("plan", *words, "--report", page).exit_code == 0
-    assert "Ways to decide" in page.read_text()
-
-
 def test_an_evaluation_writes_its_page(tmp_path):
     log = tmp_path / "log.csv"
     row = "{},{},0.5,{},{}\n"

@@ -78,8 +78,6 @@ TOLD = (
     "certify, fitted",
     "impact",
     "alternatives",
-)
-KINDS = (
     "plan",
-    "evaluate",
 )
+KINDS = ("evaluate",)

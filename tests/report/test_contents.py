@@ -7,8 +7,6 @@ from tests.report.records import KINDS, record
 from evenhand.report.contents import (
     PageTable,
     contents,
-    plan_courses,
-    plan_facts,
 )
 from evenhand.shown import Shown
 
@@ -25,15 +23,6 @@ def test_every_record_has_an_answer_tables_and_assumptions(kind):
         assert table.rows
         assert {len(row) for row in table.rows} == {len(table.heads)}
         assert not any("nan" in cell.split() for row in table.rows for cell in row)
-
-
-def test_a_plan_has_the_rows_that_the_command_prints():
-    plan = record("plan")
-    found = {table.title: table for table in contents(plan).tables}
-    assert dict(found["The launch"].rows) == plan_facts(plan)
-    assert found["The launch"].is_named_values
-    assert list(found["Ways to decide, over 2,000 people"].rows) == plan_courses(plan)
-    assert contents(plan).answer[0] == plan.verdict
 
 
 class Strange(Shown):

@@ -12,7 +12,7 @@ from evenhand.evaluation import gate
 from evenhand.report import write_report
 
 MADE = date(2026, 3, 1)
-MANY_FIGURES = ("plan",)
+MANY_FIGURES = ("evaluate",)
 DRAWN = [
     pytest.param(kind, marks=pytest.mark.thorough) if kind in MANY_FIGURES else kind
     for kind in KINDS

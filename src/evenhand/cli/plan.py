@@ -1,29 +1,27 @@
 """`evenhand plan`: what a launch will cost and save, before the first decision."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from evenhand.cli.capacity import Capacity, capacity_options
+from evenhand.cli.messages import warning_text
 from evenhand.cli.options import (
     CLASS_NAME,
     NATURAL,
-    PICTURE_FILE,
     POSITIVE,
     ColumnOptions,
     Share,
     column_options,
     group_use_option,
-    json_options,
     price_options,
     rates_option,
     score_option,
 )
 from evenhand.cli.problem import table_problem
-from evenhand.cli.reporting import fingerprint, report_option, write_page
-from evenhand.cli.show import console, emit, grid, heading, show_lines, show_task, stages
+from evenhand.cli.show import how_read, notes_of, stages
+from evenhand.cli.telling import Telling, fingerprint, telling_options
 from evenhand.contracts import GroupUse, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
@@ -31,20 +29,9 @@ from evenhand.tables import FEWEST, number
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from evenhand.planning import LaunchPlan
 
 DEFAULT_PEOPLE = 100_000
-COLOURS = {
-    "worth it": "green",
-    "probably worth it": "green",
-    "close call": "yellow",
-    "probably not worth it": "red",
-    "not worth it": "red",
-    "nothing to gain": "red",
-}
 
 
 @click.command("plan")
@@ -100,11 +87,7 @@ COLOURS = {
 @capacity_options
 @click.option("--runs", type=POSITIVE, default=8, help="Simulation runs behind each figure.")
 @click.option("--seed", type=NATURAL, default=0, help="The seed of the first run.")
-@click.option(
-    "--out", metavar="PICTURE", type=PICTURE_FILE, help="Draw the plan: .png, .svg or .pdf."
-)
-@report_option
-@json_options
+@telling_options
 def command(
     shares: str | None,
     bad_rates: str | None,
@@ -128,9 +111,7 @@ def command(
     capacity: Capacity,
     runs: int,
     seed: int,
-    out: Path | None,
-    page: Path | None,
-    document: str | Path | None,
+    telling: Telling,
 ) -> None:
     """Estimate what a launch will cost and save, before the first decision.
 
@@ -168,12 +149,8 @@ def command(
 
     A plan is an expectation, not a certificate: it is as good as the numbers it was given.
     """
-    from evenhand.media.drawing import require
     from evenhand.planning import plan_from_sample
-    from evenhand.report import plan_figure, save_figure
 
-    if out is not None:
-        require("matplotlib")  # before the work, not after
     numbers = {
         "--shares": shares,
         "--bad-rates": bad_rates,
@@ -218,7 +195,7 @@ def command(
         "runs": runs,
         "seed": seed,
     }
-    shown = console(quiet=document == "-")
+    task = None
     with stages() as report:
         launch["progress"] = report
         if data is None:
@@ -233,7 +210,6 @@ def command(
                 group_use=group_use,
                 fewest_by_default=FEWEST,
             )
-            show_task(shown, task)
             today = capacity.candidates(task.table.names)
             made = plan_from_sample(task.sample, task.hypotheses, candidates=today, **launch)
             named = zip(made.incumbent, today, strict=True)
@@ -243,16 +219,8 @@ def command(
                     replace(found, rule=rule.describe(task.table.names)) for found, rule in named
                 ),
             )
-    if out is not None:
-        save_figure(plan_figure(made), out)
-    if not emit(document, made.to_json()):
-        show_plan(shown, made)
-        written = {"Picture": out, "Figures": document}
-        said = (f"\n{name}: {path}" for name, path in written.items() if path is not None)
-        click.echo("".join(said))
-    write_page(
-        page,
-        made,
+    telling.tell(
+        made.result(),
         title=f"Plan of a launch for {made.horizon:,} people",
         asked={
             "table": data,
@@ -261,16 +229,12 @@ def command(
             "shares of bad outcomes": bad_rates,
             "AUC": auc,
             "separation": separation,
-            "limit": limit,
-            "delta": delta,
             "rates": rates,
-            "price of a false accept": price_false_accept,
-            "price of a false reject": price_false_reject,
-            "audit budget": audit_budget,
-            "runs": runs,
             "seed": seed,
         },
-        quiet=document == "-",
+        read=() if task is None else how_read(task),
+        beware=() if task is None else [warning_text(one) for one in task.warnings],
+        notes=() if task is None else notes_of(task),
     )
 
 
@@ -318,54 +282,3 @@ def pairs(text: str, option: str) -> dict[str, float]:
             raise InvalidInput(f"{option} names group {name.strip()!r} twice.")
         shares[name.strip()] = share
     return shares
-
-
-def show_plan(out: "Console", plan: "LaunchPlan") -> None:
-    """The verdict first, then the figures behind it."""
-    from evenhand.planning.launch_plan import ASSUMPTIONS
-
-    show_lines(out, [plan.verdict], style=f"bold {COLOURS[plan.answer]}")
-    show_lines(out, plan.advice)
-    out.print(heading("\nThe launch"))
-    out.print(_facts(plan))
-    out.print(heading("\nOver time"))
-    out.print(_over_time(plan))
-    out.print(heading(f"\nWays to decide, over {plan.horizon:,} people"))
-    out.print(_courses(plan))
-    for course in plan.courses:
-        if course.infeasible is not None:
-            show_lines(out, [f"  {course.name} is infeasible: {course.infeasible}."])
-    guarantee = (
-        f"\nThe certified learner's guarantee: |gap| at most {plan.limit:g} at every round, "
-        f"certified with probability at least {1 - plan.delta:g} under its "
-        f"assumptions. The plan itself: {'; '.join(ASSUMPTIONS)}."
-    )
-    show_lines(out, [guarantee], style="dim")
-
-
-def _facts(plan: "LaunchPlan") -> "Table":
-    from evenhand.report.contents import plan_facts
-
-    table = grid("~", "~", padding=2, rows=plan_facts(plan).items())
-    table.show_header = False
-    table.columns[0].style = "dim"
-    return table
-
-
-def _over_time(plan: "LaunchPlan") -> "Table":
-    from evenhand.report.contents import plan_over_time
-
-    numbers = (">accepted", ">by the audit\ncoin", ">weight\ncertified", ">audit bill\nso far")
-    return grid(">people\nso far", *numbers, padding=2, rows=plan_over_time(plan))
-
-
-def _courses(plan: "LaunchPlan") -> "Table":
-    from evenhand.report.contents import plan_courses
-
-    numbers = (">cost\nin all", ">regret,\nand its band", ">accepted\nfirst", ">largest\ntrue gap")
-    table = grid("", *numbers, padding=1)
-    *courses, best = plan_courses(plan)
-    for row in courses:
-        table.add_row(*row, style="bold" if row[0] == plan.certified.name else None)
-    table.add_row(*best, style="dim")
-    return table

@@ -14,6 +14,7 @@ from evenhand.media.drawing import (
     Panel,
     draw_panels,
     inline_svg,
+    logarithmic_rounds,
     looks,
     require,
     short_numbers,
@@ -151,6 +152,11 @@ def _draw_curves(figure: Curves, axes: "Axes") -> None:
         axes.legend(frameon=False)
     axes.set_ylabel(figure.ylabel)
     short_numbers(axes)
+    if figure.logarithmic and len(figure.x) > 1:
+        places = [place for place in figure.x if place > 0]
+        logarithmic_rounds(axes, float(places[0]), int(figure.x[-1]))
+    if figure.top is not None:
+        axes.set_ylim(0.0, 1.04 * figure.top)
 
 
 def _draw_points(figure: Points, axes: "Axes") -> None:

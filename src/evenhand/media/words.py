@@ -47,7 +47,8 @@ def parts(table: Table, most: int | None = None) -> tuple[list[Part], str]:
             tuple(shown(cell, one.unit) for cell, one in zip(row, columns, strict=True))
             for row in rows[:most]
         )
-        made.append(Part(_heading(names), columns, cells))
+        if cells:
+            made.append(Part(_heading(names), columns, cells))
     cut = ""
     if left:
         cut = f"{left:,} more row{'s' * (left != 1)}: --json, to_frame({table.key!r})."

@@ -1,5 +1,5 @@
-"""From numbers, or from a table, to a launch plan: the runs are simulated, and a verdict says in
-one sentence with numbers whether the launch is worth it; if it is held back, the advice says which
+"""From numbers, or from a table, to a launch plan: the runs are simulated, and show whether the
+launch is worth it; if it is held back, the advice says which
 limit or volume would do.
 
 All that a plan foretells comes from the same runs, so that it cannot contradict itself. Runs are
@@ -29,6 +29,8 @@ from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses import ClassLike, ScoreThresholds, as_class
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
 from evenhand.planning.launch_plan import (
+    HELD_BACK,
+    Advice,
     Answer,
     Course,
     Curve,
@@ -53,12 +55,6 @@ from evenhand.simulation.record import audit_weight, constant_costs, learned_wei
 from evenhand.words import FloatArray, LabelledSample, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()
-OPENINGS: Mapping[Answer, str] = {
-    "probably worth it": "Probably worth it",
-    "close call": "A close call",
-    "probably not worth it": "Probably not worth it",
-    "not worth it": "Not worth it at this volume",
-}
 WIDER = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Multiples of the limit that are tried when a launch is held back by it."""
 LONGER = (3.0, 10.0, 30.0)
@@ -68,15 +64,8 @@ MOST_PERIODS = 1_000
 """Periods of a quota up to which longer runs are tried: each may end an epoch of its own."""
 POINTS = 72
 """Rounds at which curves are kept."""
-FIRST = 200
-"""Ahead by then is ahead from the start."""
 Progress = Callable[[str, int, int], None]
 """Called with what is simulated, the number of people so far, and how many there will be."""
-HELD_BACK = 0.5
-NOTHING = 0.1
-"""Below these shares of the learned policy's full weight a launch counts as held back, and
-practically nothing as certified (also if the weight itself is below their product: a limit of .001
-allows .001 of any rule without evidence)."""
 
 
 def plan(
@@ -735,8 +724,9 @@ class _Launch:
             saving_share=float(saving.mean() / possible) if possible > 0 else 0.0,
             break_even=self.break_even,
             final_share=self.final_share,
+            final_weight=float(np.median(runs.weight[:, -1])),
+            runs_that_save=int((saving > 0).sum()),
             answer=self.answer,
-            verdict=self.verdict(),
             advice=self.advice(),
             rounds=runs.rounds,
             weight=Curve.of(self.weights),
@@ -784,41 +774,15 @@ class _Launch:
             return f"it would have to accept {people} first, more than half of {terms.horizon:,}"
         return None
 
-    def verdict(self) -> str:
-        """One sentence with numbers."""
+    def advice(self) -> Advice:
+        """What would help a launch that is held back."""
         terms = self.terms
-        possible = self.possible
-        answer = self.answer
-        if answer == "nothing to gain":
-            return (
-                f"Nothing to gain: within a gap of {terms.limit:g} no mixture of the rules is "
-                f"cheaper than {self.constant}, at any volume."
-            )
-        saving = self.saving
-        even = self.break_even
-        mean = float(saving.mean())
-        size = f"{abs(mean):,.0f} {self.unit} {'less' if mean > 0 else 'more'} than {self.constant}"
-        expected = f"over {terms.horizon:,} people the certified learner is expected to cost {size}"
-        best = "the best policy within the limit would save"
-        if answer == "worth it":
-            start = "the start" if (even or 0) <= FIRST else f"about {even:,} people on"
-            share = f"{mean / possible:.0%} of the {possible:,.0f} that {best}"
-            return f"Worth it: {expected} ({share}), and is ahead from {start}."
-        cheaper = f"it is cheaper in {int((saving > 0).sum())} of {len(saving)} simulation runs"
-        return f"{OPENINGS[answer]}: {expected}; {cheaper}, and {best} {possible:,.0f}."
-
-    def advice(self) -> tuple[str, ...]:
-        """What holds the launch back, and which limit or volume would do: the first that succeeds
-        in two simulated runs.
-        """
-        terms = self.terms
-        share = self.final_share
         if self.answer == "nothing to gain":
             return self._advice_without_gain()
         if self.runs.budget_notes:
-            return self.runs.budget_notes[:1]
-        if self.answer in ("worth it", "probably worth it") and share >= HELD_BACK:
-            return ()
+            return Advice(note=self.runs.budget_notes[0])
+        if self.answer in ("worth it", "probably worth it") and self.final_share >= HELD_BACK:
+            return Advice()
         own = terms.limit
         volume = terms.horizon
         # a wider limit allows whatever a narrower one allows, so the first that succeeds is found
@@ -828,42 +792,21 @@ class _Launch:
         volumes = [int(volume * k) for k in LONGER if volume * k <= longest]
         wider = _first(limits, self._succeeds)
         longer = next(filter(self._succeeds, (replace(terms, horizon=n) for n in volumes)), None)
-        sentences = []
-        goal = "cheaper than the best constant"
-        if share < HELD_BACK:
-            goal = f"at least half of the weight certified, and {goal}"
-            little = share < NOTHING or np.median(self.runs.weight[:, -1]) < NOTHING * HELD_BACK
-            part = "practically nothing" if little else f"{share:.0%}"
-            sentences.append(
-                f"Of the learned policy's weight {part} is certified within "
-                f"{terms.horizon:,} people; the rest stays on constants."
-            )
-        ways = [f"a limit of about {wider.limit:.2g} at this volume"] if wider is not None else []
-        ways += [f"about {longer.horizon:,} people at this limit"] if longer is not None else []
-        if ways:
-            ways[-1] += ", by two simulation runs of each"
-            return (*sentences, f"What would do ({goal}): {', or '.join(ways)}.")
-        widest = max((one.limit for one in limits), default=own)
-        most = max(volumes, default=volume)
-        return (
-            *sentences,
-            f"Neither a limit of {widest:.2g} nor {most:,.0f} people would do; features that "
-            "tell good from bad better would.",
+        return Advice(
+            sought=True,
+            limit=None if wider is None else wider.limit,
+            horizon=None if longer is None else longer.horizon,
+            widest_limit=max((one.limit for one in limits), default=own),
+            longest_horizon=max(volumes, default=volume),
         )
 
-    def _advice_without_gain(self) -> tuple[str, ...]:
+    def _advice_without_gain(self) -> Advice:
         own = self.terms.limit
         for limit in (min(own * k, 1.0) for k in (*WIDER, 1 / own)):
             gain = self.constant_cost - self.optimum_cost(limit)
             if gain > 1e-9:
-                return (
-                    f"From a limit of about {limit:.2g} on there is something to gain: "
-                    f"{gain:.2g} {self.unit} per person.",
-                )
-        return (
-            "At these prices the rules cannot beat the constant even without a limit; "
-            "check prices and features.",
-        )
+                return Advice(gain_from=limit, gain=gain)
+        return Advice()
 
     def _succeeds(self, terms: LaunchTerms) -> bool:
         """Whether a launch with other terms is ahead of the constant, and not held back, in two

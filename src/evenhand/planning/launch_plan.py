@@ -1,21 +1,18 @@
-"""The launch plan: a record of what a launch is expected to cost and to bring, and the sentences
-that say so.
-"""
+"""The launch plan: a record of what a launch is expected to cost and to bring."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from evenhand.contracts import Json, Params
+from evenhand.contracts import Params
+from evenhand.media import Told
+from evenhand.planning.planned import planned
 from evenhand.planning.population import Incumbent
-from evenhand.shown import BAND, INK, LIMIT, Brief, Cell, Shown, plain_fields
+from evenhand.result import Result
+from evenhand.shown import Brief
 from evenhand.words import FloatArray
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Answer = Literal[
     "worth it",
@@ -185,7 +182,7 @@ class Curve(Brief):
     --------
     >>> import numpy as np
     >>> curve = Curve.of(np.array([[0.0, 1.0], [0.0, 3.0]]))
-    >>> curve.to_json()["mean"]
+    >>> curve.mean.tolist()
     [0.0, 2.0]
     """
 
@@ -209,16 +206,6 @@ class Curve(Brief):
         """
         low, high = np.quantile(runs, [(1 - MARGIN) / 2, (1 + MARGIN) / 2], axis=0)
         return cls(runs.mean(axis=0), low, high)
-
-    def to_json(self) -> dict[str, list[float]]:
-        """Return the curve as plain JSON.
-
-        Returns
-        -------
-        dict
-            Three lists.
-        """
-        return plain_fields(self)
 
 
 def constant_in_words(share: float) -> str:
@@ -358,7 +345,8 @@ class Course:
 
     Examples
     --------
-    >>> Course("two-phase", 9000.0, guaranteed=True, infeasible="too long").to_json()["regret"]
+    >>> Course("two-phase", 9000.0, guaranteed=True, infeasible="too long").regret is None
+    True
     """
 
     name: str
@@ -370,21 +358,46 @@ class Course:
     worst_gap: float | None = None
     cost: Curve | None = None
 
-    def to_json(self) -> Json:
-        """Return the course as plain JSON.
 
-        Returns
-        -------
-        dict
-            One entry per field; what is not known is null.
-        """
-        document = plain_fields(self)
-        document["total_cost"] = document.pop("total")
-        return document
+@dataclass(frozen=True)
+class Advice:
+    """What would help a launch that is held back: the first that succeeds in two simulated runs.
+
+    Parameters
+    ----------
+    sought : bool
+        Whether anything was tried: nothing is where a launch is worth it as it is.
+    limit, horizon : float, int or None
+        The limit at this volume, and the number of people at this limit, that would do.
+    widest_limit, longest_horizon : float, int or None
+        How far was tried.
+    gain_from, gain : float or None
+        Where there is nothing to gain: from which limit on there is, and how much per person.
+    note : str
+        What the learner says whose audit budget was too small to begin.
+
+    Examples
+    --------
+    >>> Advice().sought, Advice(True, limit=0.2).limit
+    (False, 0.2)
+    """
+
+    sought: bool = False
+    limit: float | None = None
+    horizon: int | None = None
+    widest_limit: float | None = None
+    longest_horizon: int | None = None
+    gain_from: float | None = None
+    gain: float | None = None
+    note: str = ""
+
+
+HELD_BACK = 0.5
+"""Below this share of the full weight a launch is held back."""
 
 
 @dataclass(frozen=True, eq=False)
-class LaunchPlan(Shown):
+class LaunchPlan(Told):
     """What a launch of the certified learner is expected to cost and to bring, by simulation.
 
     Costs are in units of the prices (errors, if both are 1).
@@ -421,8 +434,14 @@ class LaunchPlan(Shown):
         The round from which the mean cost stays below the better constant's.
     final_share : float
         The share of the full weight that is certified at the horizon.
-    answer, verdict, advice
-        Whether the launch is worth it, in a word, in a sentence, and what would help.
+    final_weight : float
+        The certified weight of the learned rules at the horizon, in the median run.
+    runs_that_save : int
+        In how many runs the learner is cheaper than the better constant.
+    answer : str
+        Whether the launch is worth it.
+    advice : Advice
+        What would help.
     rounds : array of float
         The rounds of the curves.
     weight, audit, gap, accepted, bill_so_far : Curve
@@ -450,12 +469,12 @@ class LaunchPlan(Shown):
     ... )
     >>> launch.horizon, launch.days(1_000), launch.unit, launch.certified.name
     (5000, '20 days', 'errors', 'certified')
-    >>> print(launch.describe().splitlines()[0][:12])
-    A close call
+    >>> launch.answer
+    'close call'
     >>> [people for people, *_ in launch.over_time()]
     [100, 250, 750, 2500, 5000]
-    >>> launch.to_frame().columns.tolist()[:3]
-    ['round', 'weight', 'weight_low']
+    >>> launch.to_frame("curves").columns.tolist()[:3]
+    ['people', 'weight', 'weight_low']
     """
 
     limit: float
@@ -480,9 +499,10 @@ class LaunchPlan(Shown):
     saving_share: float
     break_even: int | None
     final_share: float
+    final_weight: float
+    runs_that_save: int
     answer: Answer
-    verdict: str
-    advice: tuple[str, ...]
+    advice: Advice
     rounds: FloatArray
     weight: Curve
     audit: Curve
@@ -495,6 +515,19 @@ class LaunchPlan(Shown):
     quota: tuple[int, float] | None = None
     audit_budget: float | None = None
     incumbent: tuple[Incumbent, ...] = ()
+
+    ALSO: ClassVar = ("constant", "possible", "unit")
+
+    def result(self) -> Result:
+        """What is said of the plan.
+
+        Returns
+        -------
+        Result
+            Whether the launch is worth it, and why; the tables "ways", "over_time", "milestones",
+            "curves" and others.
+        """
+        return planned(self)
 
     def over_time(self) -> list[tuple[int, float, float, float, float]]:
         """Return what happens along the way, in the mean over the simulation runs.
@@ -532,17 +565,14 @@ class LaunchPlan(Shown):
         return constant_in_words(self.constant_share)
 
     @property
-    def bill_beyond(self) -> str:
-        """What the audits cost beside the better constant, in words. Accepting all applicants
-        accepts whoever is audited, and pays the same bill.
-        """
-        if self.constant_share == 1.0:
-            return f"a bill that {self.constant} would pay as well"
-        beyond = self.bill_beyond_constant
-        if beyond.mean >= 0:
-            return f"these audits cost {beyond.describe()} more than {self.constant} would"
-        less = Spread(-beyond.mean, -beyond.high, -beyond.low)
-        return f"these audits cost {less.describe()} less than {self.constant} would"
+    def possible(self) -> float:
+        """What the best policy within the limit would save over the horizon."""
+        return self.horizon * (self.constant_cost - self.best_cost)
+
+    @property
+    def held_back(self) -> bool:
+        """Whether less than half of the full weight is certified at the horizon."""
+        return self.final_share < HELD_BACK
 
     @property
     def unit(self) -> str:
@@ -550,38 +580,7 @@ class LaunchPlan(Shown):
         return "errors" if self.prices == (1.0, 1.0) else "units of cost"
 
     def __repr__(self) -> str:
-        return f"<LaunchPlan: {self._headline()}>"
-
-    def _headline(self) -> str:
-        return self.verdict
-
-    def _columns(self) -> dict[str, Sequence[Cell]]:
-        named = {
-            "weight": self.weight,
-            "audit": self.audit,
-            "gap": self.gap,
-            "accepted": self.accepted,
-            "bill": self.bill_so_far,
-        }
-        return {
-            "round": self.rounds.tolist(),
-            **{
-                f"{name}{suffix}": getattr(curve, part).tolist()
-                for name, curve in named.items()
-                for suffix, part in (("", "mean"), ("_low", "low"), ("_high", "high"))
-            },
-        }
-
-    def _draw(self, axes: "Axes") -> None:
-        axes.fill_between(self.rounds, self.weight.low, self.weight.high, color=BAND, linewidth=0)
-        axes.plot(self.rounds, self.weight.mean, color=INK, linewidth=2, label="certified weight")
-        axes.plot(self.rounds, self.accepted.mean, color=INK, linewidth=1, label="accepted")
-        axes.plot(self.rounds, self.audit.mean, color=LIMIT, linestyle=(0, (4, 2)), label="audited")
-        axes.set_ylim(0, 1.02)
-        axes.set_xlim(0, self.horizon)
-        axes.set_xlabel("people decided about")
-        axes.set_ylabel("share (of full weight; of people)")
-        axes.legend(frameon=False, fontsize="small", title=f"middle 80% of {self.runs} runs")
+        return f"<LaunchPlan: {self.answer}, {self.horizon:,} people, limit {self.limit:g}>"
 
     def days(self, people: float) -> str:
         """Write a number of people as days.
@@ -598,99 +597,6 @@ class LaunchPlan(Shown):
         """
         return "" if self.per_day is None else f"{people / self.per_day:,.0f} days"
 
-    def describe(self) -> str:
-        """Write the plan in words.
-
-        Returns
-        -------
-        str
-            Several lines, the verdict first.
-        """
-        constant = self.horizon * self.constant_cost
-        best = self.horizon * self.best_cost
-        days = f" ({self.days(self.horizon)} at {self.per_day:,.0f} a day)" if self.per_day else ""
-        lines = [
-            self.verdict,
-            *self.advice,
-            "",
-            f"The guarantee: |gap| at most {self.limit:g} at every round, certified with "
-            f"probability at least {1 - self.delta:g} under its assumptions.",
-            *(f"{name}: {text}." for name, text in self.permitted.items()),
-            f"Volume: {self.horizon:,} people{days}.",
-            "Accepted by the audit coin, whatever their features: "
-            f"{self.audited.describe()} people.",
-            f"  of them with a bad outcome: {self.audited_bad.describe()}; "
-            f"at {self.prices[0]:g} each a bill of {self.bill.describe()}; {self.bill_beyond}.",
-            f"Half of the learned policy's weight is certified {self.half.describe()}, "
-            f"95% of it {self.full.describe()}.",
-            "Over time (people: accepted, by the audit coin, weight certified, bill so far):",
-            *(
-                f"  {people:,}: {accepted:.1%}, {audit:.1%}, {weight:.0%}, {bill:,.0f}"
-                for people, accepted, audit, weight, bill in self.over_time()
-            ),
-            *(f"Today: {rule.describe(self.limit)}." for rule in self.incumbent),
-            f"Over the horizon {self.constant} costs {constant:,.0f}, the best policy within the "
-            f"limit {best:,.0f}. Regret beyond that:",
-        ]
-        for course in self.courses:
-            if course.regret is None:
-                lines.append(f"  {course.name}: infeasible; {course.infeasible}.")
-            else:
-                lines.append(
-                    f"  {course.name}: {course.regret.describe()}; "
-                    f"largest true gap in simulation {course.worst_gap:.3f}."
-                )
-        source = self.population["source"]
-        rules = self.population["rules"]
-        lines.append(f"Simulated on {source}; a class of {rules:,} rules; {self.runs} runs.")
-        return "\n".join([*lines, *(f"  - {text}" for text in ASSUMPTIONS)])
-
-    @property
-    def permitted(self) -> dict[str, str]:
-        """How many may be accepted, by name, in words; empty where every share is permitted."""
-        found = {}
-        if self.accept_at_most is not None:
-            share = f"at most {self.accept_at_most:g} of the population"
-            found["Capacity"] = (
-                f"{share} is accepted, from the first person on, with the same delta"
-            )
-        if self.accept_at_least is not None:
-            above = [
-                name
-                for name, given in (("quota", self.quota), ("audit budget", self.audit_budget))
-                if given is not None
-            ]
-            yields = f", unless the {' or the '.join(above)} forbids it" if above else ""
-            share = f"at least {self.accept_at_least:g} of the population"
-            found["Floor"] = f"{share} is accepted, with the same delta{yields}"
-        if self.quota is not None:
-            count, people = self.quota
-            found["Quota"] = f"never more than {count:,} of each {people:,.6g} people"
-        return found
-
-    def to_json(self) -> Json:
-        """Return the plan as plain JSON, curves included.
-
-        Returns
-        -------
-        dict
-            One entry per field, and "assumptions".
-        """
-        return {
-            **plain_fields(self),
-            "constant": self.constant,
-            "prices": {"false_accept": self.prices[0], "false_reject": self.prices[1]},
-            "assumptions": list(ASSUMPTIONS),
-        }
-
 
 ALONG = (0.01, 0.05, 0.15, 0.5, 1.0)
 """The parts of the horizon at which `over_time` looks, besides the first 100 people."""
-ASSUMPTIONS = (
-    "a plan is an expectation, not a certificate: it is as good as the numbers it was given",
-    "people arrive independently from one population that does not change",
-    "labels of accepted people arrive before the next epoch; a maturity window delays every "
-    "milestone by its length",
-    "bands hold the middle 80% of the simulation runs, the saving's interval that of one more run "
-    "with probability 99%",
-)

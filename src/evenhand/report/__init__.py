@@ -4,7 +4,7 @@ matplotlib and jinja2 are imported when one is made (the extra `plots`).
 """
 
 from evenhand.media.drawing import save_figure
-from evenhand.report.estimate_figures import evaluation_figure, plan_figure
+from evenhand.report.estimate_figures import evaluation_figure
 from evenhand.report.handover import write_report
 from evenhand.report.pages import Report, StudyReport, page, study_page
 from evenhand.report.region import draw_region
@@ -29,7 +29,6 @@ __all__ = [
     "gap_figure",
     "in_sample_figure",
     "page",
-    "plan_figure",
     "regret_and_gap_figure",
     "regret_figure",
     "save_figure",

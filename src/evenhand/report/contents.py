@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any
 from evenhand.evaluation import Evaluation
 from evenhand.evaluation.evaluate import Estimate
 from evenhand.media.drawing import ALARM, INK, LOOKS, MUTED, Panel
-from evenhand.planning import LaunchPlan
-from evenhand.planning.launch_plan import ASSUMPTIONS as PLAN_ASSUMPTIONS
-from evenhand.planning.launch_plan import Milestone
 from evenhand.report import estimate_figures
 from evenhand.shown import Shown
 
@@ -203,10 +200,11 @@ def contents(record: Any, columns: Sequence[str] | None = None) -> Contents:
 
     Examples
     --------
-    >>> from evenhand.evaluation import measure
-    >>> found = contents(measure([True, False] * 40, ["a", "a", "b", "b"] * 20))
+    >>> from evenhand.evaluation import Candidate, DecisionLog, evaluate
+    >>> log = DecisionLog.of([[1.0]] * 200, [True, False] * 100, [0.5] * 200, [1, 0] * 100)
+    >>> found = contents(evaluate(log, Candidate.read("accept-all")))
     >>> [table.title for table in found.tables]
-    ['Selection rate', 'Selection rate: groups compared']
+    ['Cost and rates', 'The log']
     """
     words = record.describe() if columns is None else record.describe(columns)
     answer, _, others = words.partition("\n\n")
@@ -256,117 +254,6 @@ def _side_by_side(made: Sequence[tuple[Panel, tuple[float, float]]], caption: st
         return None
     widths, heights = zip(*(size for _, size in made), strict=True)
     return Drawn(tuple(panel for panel, _ in made), (max(widths), max(heights)), caption)
-
-
-# plans
-
-
-def plan_facts(plan: LaunchPlan) -> dict[str, str]:
-    """The launch in a few lines, each with its name."""
-    population = plan.population
-    people = f"{plan.horizon:,}"
-    if plan.per_day:
-        people += f", {plan.days(plan.horizon)} at {plan.per_day:,.0f} a day"
-    groups = ", ".join(
-        f"{group} {share:.0%} (bad {population['bad_rates'][group]:.1%})"
-        for group, share in population["group_shares"].items()
-    )
-    bill = f"{plan.bill.describe()} at {plan.prices[0]:g} each; {plan.bill_beyond}"
-
-    def when(milestone: Milestone) -> str:
-        """A milestone, also in days where it is reached and people come by days."""
-        text = milestone.describe()
-        if plan.per_day is None or milestone.round is None:
-            return text
-        return f"{text}, {plan.days(milestone.round)}"
-
-    capacity = {name.lower(): text for name, text in plan.permitted.items()}
-    today = "; ".join(rule.describe(plan.limit) for rule in plan.incumbent)
-    saving = plan.horizon * (plan.constant_cost - plan.best_cost)
-    return {
-        "people": people,
-        "groups": groups,
-        "simulated on": f"{population['source']}; {population['rules']:,} rules; {plan.runs} runs",
-        **capacity,
-        **({"today": today} if today else {}),
-        "half of the weight": when(plan.half),
-        "95% of the weight": when(plan.full),
-        "accepted by the audit coin": f"{plan.audited.describe()} people, "
-        f"{plan.audited_bad.describe()} of them bad",
-        "their bill": bill,
-        "possible saving": f"{saving:,.0f} against {plan.constant}",
-        "expected saving": plan.saving.describe(),
-    }
-
-
-def plan_over_time(plan: LaunchPlan) -> list[tuple[str, ...]]:
-    """After how many people, accepted, by the audit coin, weight certified, audit bill so far."""
-    return [
-        (f"{people:,}", f"{accepted:.1%}", f"{audit:.1%}", f"{weight:.0%}", f"{bill:,.0f}")
-        for people, accepted, audit, weight, bill in plan.over_time()
-    ]
-
-
-def plan_courses(plan: LaunchPlan) -> list[tuple[str, ...]]:
-    """Each way to decide: its cost in all, its regret, who is accepted first, its largest gap."""
-    rows: list[tuple[str, ...]] = []
-    for course in plan.courses:
-        first = f"{course.explored:,.0f}" if course.explored < 1e15 else "never enough"
-        first = "" if course.name == "certified" else first
-        if course.total is None or course.regret is None:
-            rows.append((course.name, "infeasible", "", first, ""))
-        else:
-            cost = f"{course.total.mean:,.0f}"
-            gap = f"{course.worst_gap:.3f}"
-            rows.append((course.name, cost, course.regret.describe(), first, gap))
-    constant = plan.horizon * plan.constant_cost
-    best = plan.horizon * plan.best_cost
-    rows.append((plan.constant, f"{constant:,.0f}", f"{constant - best:,.0f}", "", "0.000"))
-    limit = f"\N{LESS-THAN OR EQUAL TO} {plan.limit:g}"
-    rows.append(("best within the limit", f"{best:,.0f}", "0", "", limit))
-    return rows
-
-
-@contents.register
-def _planned(record: LaunchPlan, _columns: Sequence[str] | None = None) -> Contents:
-    infeasible = [
-        f"{course.name} is infeasible: {course.infeasible}."
-        for course in record.courses
-        if course.infeasible is not None
-    ]
-    tables = (
-        PageTable("The launch", ("", ""), tuple(plan_facts(record).items())),
-        PageTable(
-            "Over time",
-            ("people so far", "accepted", "by the audit coin", "weight certified", "audit bill"),
-            tuple(plan_over_time(record)),
-        ),
-        PageTable(
-            f"Ways to decide, over {record.horizon:,} people",
-            ("", "cost in all", "regret, and its band", "accepted first", "largest true gap"),
-            tuple(plan_courses(record)),
-            " ".join(infeasible),
-        ),
-    )
-    guarantee = (
-        f"the certified learner's guarantee: |gap| at most {record.limit:g} at every round, "
-        f"certified with probability at least {1 - record.delta:g} under its assumptions"
-    )
-    drawn = {
-        "Certified weight by round": estimate_figures.draw_plan_weight,
-        "Cost of each way to decide by round": estimate_figures.draw_plan_cost,
-        "Shares of people who are accepted and audited": estimate_figures.draw_plan_accepted,
-    }
-    panels = tuple(Panel(partial(draw, plan=record), label) for label, draw in drawn.items())
-    caption = "Lines: mean over the simulated runs. Bands: the middle 80% of them."
-    return Contents(
-        f"Plan of a launch for {record.horizon:,} people",
-        (record.verdict, *record.advice),
-        tables,
-        Drawn(panels, estimate_figures.PANEL, caption),
-        (),
-        (guarantee, *PLAN_ASSUMPTIONS),
-    )
 
 
 # what a log says about another policy
