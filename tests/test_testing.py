@@ -10,7 +10,7 @@ import pytest
 
 from evenhand import testing
 from evenhand.contracts import HypothesisClass, Partition
-from evenhand.fairness.findings import Finding
+from evenhand.findings import Finding
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, ScoreThresholds, Threshold
 from evenhand.testing import (
     ClassCase,
@@ -304,7 +304,7 @@ def test_only_what_is_shown_passes():
     assert assert_within(Record(0.0, 0.01), 0.05).passed
     with pytest.raises(AssertionError, match="ABOVE"):
         assert_within(Record(0.1, 0.2), 0.05)
-    with pytest.raises(AssertionError, match="neither"):
+    with pytest.raises(AssertionError, match="Neither"):
         assert_within(Record(0.0, 0.2), 0.05)
     assert assert_within(Record(0.0, 0.2), 0.05, not_shown=True).status == "not shown"
 

@@ -105,7 +105,7 @@ FIGURES = {
     "alternatives": "--out",
     "explain": "--figure",
     "simulate": "--figure",
-    "evaluate": "--figure",
+    "evaluate": "--out",
     "plan": "--out",
     "frontier": "--out",
 }

@@ -48,6 +48,7 @@ CALLS = {
         *("plan", "--shares", "a=0.6,b=0.4", "--bad-rates", "a=0.2,b=0.3", "--auc", "0.76"),
         *("--people", "2000", "--runs", "1"),
     ),
+    "evaluate": ("evaluate", "demo", "--policy", "accept-all", "--skip-first", "15000"),
     "measure, watched": ("measure", "t.csv", *DECIDED[:4], "--watch"),
     "solve": ("solve", "t.csv", *KNOWN, "--limit", "0.1"),
     "solve, held out": ("solve", "t.csv", *KNOWN, "--limit", "0.1", "--holdout", "0.4"),
@@ -106,7 +107,7 @@ def test_each_file_says_what_is_printed(told, run, name, tmp_path):
     assert "<i>" not in text
     assert hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest() in text or name in (
         *NEEDS_POLICY,
-        "plan",
+        *("plan", "evaluate"),
     )
 
 

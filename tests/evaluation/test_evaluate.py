@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.evaluation.worlds import POLICY, logged, people
+from tests.media.agree import media_agree
 
 from evenhand import FalseNegativeRate, FalsePositiveRate, Prices, SelectionRate
 from evenhand.errors import InvalidInput, MissingColumn
@@ -22,6 +23,7 @@ from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.constants import GroupClassifier
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.policies import Mixture
+from evenhand.shown import plain_fields
 
 RATES = (FalsePositiveRate(), FalseNegativeRate(), SelectionRate())
 
@@ -78,7 +80,8 @@ def test_what_is_reported(found):
         f"{found.open:,.0f} accepted people without a label" in line for line in found.assumptions
     )
     text = json.dumps(found.to_json(), allow_nan=False)
-    assert json.loads(text)["gaps"][0]["stands"] == "within"
+    assert json.loads(text)["gaps"][0]["estimate"]["lower"] == found.gaps[0].estimate.lower
+    media_agree(found.result())
     selection = found.rates[4]
     assert selection.labelled == selection.effective
 
@@ -388,7 +391,7 @@ def test_weights():
 def test_an_estimate_lies_inside_its_interval_and_may_be_unknown():
     assert Estimate.of(0.9, 0.1, 0.4).value == 0.4
     assert Estimate.of(np.nan, 0.1, 0.4).describe() == "unknown [0.100, 0.400]"
-    assert Estimate.of(0.2, 0.1, 0.4).to_json() == {"estimate": 0.2, "low": 0.1, "high": 0.4}
+    assert plain_fields(Estimate.of(0.2, 0.1, 0.4)) == {"value": 0.2, "lower": 0.1, "upper": 0.4}
 
 
 @pytest.mark.parametrize(
@@ -409,7 +412,7 @@ def test_a_gap_is_judged_by_its_interval(lower, upper, stands):
 
 def test_what_is_unknown_is_null_in_json():
     course = EstimateCourse(np.ones(1), np.full((1, 1, 3), np.nan), np.zeros((1, 3)))
-    assert json.loads(json.dumps(course.to_json(), allow_nan=False))["gaps"] == [[[None] * 3]]
+    assert json.loads(json.dumps(plain_fields(course), allow_nan=False))["gaps"] == [[[None] * 3]]
 
 
 def test_thin_support_and_few_people_are_worth_a_warning():

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.media.agree import media_agree
-from tests.report.records import TOLD, record
+from tests.media.records import TOLD, record
 
 from evenhand.evaluation.measured import MOST_COMPARED
 

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 
 ATTEMPTS = 20
 NOT_SHOWN = 3
-OLD = ("evaluate",)
 STATUSES = {0: "within", 1: "above", NOT_SHOWN: "not shown"}
 AUTHOR = {
     f"GIT_{who}_{what}": text
@@ -75,7 +74,7 @@ def looked(words: list[str], environ: Mapping[str, str], folder: Path) -> tuple[
         command += ["--gate-ledger", str(folder / "ledger.json")]
         command += ["--commit", environ.get("GITHUB_SHA", "")]
     if environ.get("GATE_REPORT"):
-        command += ["--report" if words[0] in OLD else "--out", environ["GATE_REPORT"]]
+        command += ["--out", environ["GATE_REPORT"]]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )

@@ -2,44 +2,32 @@
 with intervals.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.gating import Gating, gate_options, leave
+from evenhand.cli.gating import Gating, gate_options
 from evenhand.cli.options import (
     COMMA_LIST,
     NATURAL,
-    PICTURE_FILE,
     FileOptions,
     Share,
     Unseen,
     file_options,
-    json_options,
     price_options,
     rates_option,
     unseen_option,
 )
-from evenhand.cli.reporting import fingerprint, report_option, write_page
-from evenhand.cli.show import console, emit, grid, heading, show_lines
+from evenhand.cli.telling import Telling, fingerprint, leave, telling_options
 from evenhand.errors import InvalidInput
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
-    from evenhand.evaluation import Candidate, DecisionLog, Evaluation
-    from evenhand.evaluation.evaluate import Estimate
+    from evenhand.evaluation import Candidate, DecisionLog
 
 DEMO = "demo"
 DEMO_ROWS = 20_000
 DEMO_SEED = 2020
-STYLES = {
-    "within": "green",
-    "above": "bold red",
-    "not shown": "yellow",
-    "contradiction": "bold red",
-    "no groups": "",
-}
 
 
 @click.command("evaluate")
@@ -96,15 +84,8 @@ STYLES = {
     help="Probability that any interval is ever wrong, shared by the cost and all gaps.",
 )
 @price_options
-@click.option(
-    "--figure",
-    metavar="FILE",
-    type=PICTURE_FILE,
-    help="Draw the gaps with their bands along the log, against the limit.",
-)
 @gate_options
-@report_option
-@json_options
+@telling_options
 def command(
     logs: str,
     policy: str,
@@ -121,10 +102,8 @@ def command(
     delta: float,
     price_false_accept: float,
     price_false_reject: float,
-    figure: Path | None,
     gating: Gating,
-    page: Path | None,
-    document: str | Path | None,
+    telling: Telling,
 ) -> None:
     """Estimate from a log of past decisions what another policy would cost, and how far its rates
     would be apart.
@@ -143,7 +122,7 @@ def command(
     Example: a policy that was found on other people
       evenhand solve loans.csv --label repaid --good yes --group sex --save policy.json
       evenhand evaluate decisions.parquet --policy policy.json --rate fpr --limit 0.1 \\
-          --figure gap.png
+          --out gap.png
 
     \b
     Which command measures what
@@ -151,19 +130,16 @@ def command(
       measure   decisions that were made, by whatever means; outcomes may be missing
       test      a policy of `solve` on new people whose outcomes are all known
 
-    A policy of `solve --out` reads texts, dates and missing values as its file says, and knows the
+    A policy of `solve --save` reads texts, dates and missing values as its file says, and knows the
     names of the outcome and the group. accept-all and reject-all need no features.
 
     The intervals hold at every row of the log at once, so a log may be looked at while it grows.
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
     used.
     """
-    from evenhand.evaluation import Candidate, evaluate, gate
+    from evenhand.evaluation import Candidate, evaluate
     from evenhand.fairness.rates import as_rates
-    from evenhand.media.drawing import require
 
-    if figure is not None:
-        require("matplotlib")  # before the work, not after
     asked = {
         "log": logs,
         "SHA-256 of the log": fingerprint(logs),
@@ -177,7 +153,6 @@ def command(
         "price of a false accept": price_false_accept,
         "price of a false reject": price_false_reject,
     }
-    title = f"What {policy} would have done, by {logs}"
     candidate = Candidate.read(policy)
     log = read_asked_log(logs, columns, features, good, reading, candidate, unseen, drop_missing)
     log = log.without_first(skip_first)
@@ -191,31 +166,13 @@ def command(
         prices=Prices(price_false_accept, price_false_reject),
         groups=groups or None,
     )
-    result = opened.judge(evaluation, limit)
-    if figure is not None:
-        from evenhand.report import evaluation_figure, save_figure
-
-        save_figure(evaluation_figure(evaluation), figure)
-    figures = evaluation.to_json()
-    if result is not None:
-        figures["gate"] = result.to_json()
-    printed = emit(document, figures)
-    if not printed:
-        priced = (price_false_accept, price_false_reject) != (1.0, 1.0)
-        show_evaluation(evaluation, log, priced)
-        if document is not None:
-            click.echo(f"Figures: {document}")
-        if figure is not None:
-            click.echo(f"Picture: {figure}")
-    write_page(
-        page,
-        evaluation,
-        title=title,
+    verdict = opened.judge(evaluation, limit)
+    telling.tell(
+        evaluation.result(),
+        title=f"What {policy} would have done, by {log.source or logs}",
         asked={**asked, "delta": opened.delta},
-        verdict=gate(evaluation, limit) if evaluation.gaps else None,
-        quiet=document == "-",
     )
-    leave(result, quiet=printed)
+    leave(verdict)
 
 
 def read_asked_log(
@@ -282,38 +239,3 @@ def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":
     return DecisionLog.of(
         features, accept, chance, np.where(accept, label, 0), group=group, names=names, source=DEMO
     )
-
-
-def show_evaluation(evaluation: "Evaluation", log: "DecisionLog", priced: bool) -> None:
-    """The verdict, the figures behind it, what to beware of, and what it rests on."""
-    table = grid("", ">estimate", ">between", ">and", ">people", ">worth", ">limit")
-
-    def figures(estimate: "Estimate", sign: str = "") -> tuple[str, str, str]:
-        value = "unknown" if estimate.value is None else f"{estimate.value:{sign}.4f}"
-        return value, f"{estimate.lower:{sign}.4f}", f"{estimate.upper:{sign}.4f}"
-
-    table.add_row("cost per person" if priced else "error rate", *figures(evaluation.loss))
-    for rate in evaluation.rates:
-        counts = f"{rate.labelled:,.0f}", f"{rate.effective:,.0f}"
-        table.add_row(f"{rate.rate} {rate.group}", *figures(rate.estimate), *counts)
-    for gap in evaluation.gaps:
-        stands = f"≤ {evaluation.limit:g} {gap.stands(evaluation.limit)}"
-        table.add_row(f"gap {gap.name}", *figures(gap.estimate, "+"), "", "", stands)
-    out = console()
-    show_lines(out, [evaluation.sentence], style=STYLES[evaluation.verdict])
-    out.print(heading(f"\n{log.source}: {evaluation.people:,.0f} decisions"))
-    accepted = f"{evaluation.accepted:,.0f} accepted"
-    accepted += f" ({evaluation.accepted / evaluation.people:.1%})"
-    if evaluation.open:
-        accepted += f", {evaluation.open:,.0f} of them with an open outcome"
-    worth = f"{evaluation.support.effective_accepts:,.0f} equally weighted ones"
-    show_lines(out, [f"  {accepted}; the candidate's accepts are worth {worth}"])
-    out.print(heading(f"\nIf {evaluation.candidate} had decided"))
-    out.print(table)
-    together = "intervals hold together, at every row of the log at once."
-    show_lines(out, [f"  Estimates are doubly robust; {together}"], style="dim")
-    parts = {"Beware": evaluation.warnings, "Assumptions": evaluation.assumptions}
-    for title, lines in parts.items():
-        if lines:
-            out.print(heading(f"\n{title}"))
-            show_lines(out, [f"  - {line}" for line in lines])

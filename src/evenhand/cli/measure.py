@@ -1,7 +1,6 @@
 """`evenhand measure`: the rates of decisions that were made, whoever made them."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click

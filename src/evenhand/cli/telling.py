@@ -153,7 +153,7 @@ def fingerprint(path: str | Path) -> str | None:
     """The SHA-256 of a file, by which a reader knows that it is the same; of a description (.toml)
     that of the rows it names; of a published table those of its files; None if it is neither.
     """
-    if str(path) in TABLES.own:
+    if str(path) in TABLES:
         return ", ".join(file.sha256 for file in TABLES[str(path)].files) or None
     where = Path(path)
     if where.suffix.lower() == ".toml" and where.is_file():

@@ -13,20 +13,21 @@ factors are martingales row by row and Ville's inequality holds at every row.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from evenhand.bounds import BettingBound
 from evenhand.computing import one_blas_thread
-from evenhand.contracts import Json, Policy
+from evenhand.contracts import Policy
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
 from evenhand.evaluation.decision_log import DecisionLog
+from evenhand.evaluation.evaluated import evaluated
 from evenhand.evaluation.log_betting import LoggedGaps, LossBound, LossRows, cohort_of
 from evenhand.evaluation.policy_files import HINT, PolicyFile, read_document
 from evenhand.fairness import FalsePositiveRate
@@ -34,9 +35,11 @@ from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import Rate, require_certifiable
 from evenhand.findings import Finding, judge, size_of
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
+from evenhand.media import Told
 from evenhand.policies import Mixture
+from evenhand.result import Result
 from evenhand.shares import require_delta, require_limit
-from evenhand.shown import Brief, counted, plain, plain_fields
+from evenhand.shown import Brief, counted
 from evenhand.words import BoolArray, FloatArray, IntArray, Prices
 
 Verdict = Literal["within", "above", "not shown", "contradiction", "no groups"]
@@ -116,10 +119,6 @@ class Estimate:
         inside = None if np.isnan(value) else float(np.clip(value, lower, upper))
         return cls(inside, float(lower), float(upper))
 
-    def to_json(self) -> Json:
-        """Plain JSON."""
-        return {"estimate": self.value, "low": self.lower, "high": self.upper}
-
     def describe(self, sign: str = "") -> str:
         """The estimate and its interval in one line; "+" as `sign` shows the sign always."""
         shown = "unknown" if self.value is None else f"{self.value:{sign}z.3f}"
@@ -137,11 +136,6 @@ class GroupRate:
     estimate: Estimate
     labelled: float
     effective: float
-
-    def to_json(self) -> Json:
-        """Plain JSON."""
-        own = {name: getattr(self, name) for name in ("rate", "group", "labelled", "effective")}
-        return own | self.estimate.to_json()
 
 
 @dataclass(frozen=True)
@@ -173,11 +167,6 @@ class Gap:
             f"gap {self.name}", *size_of(self.estimate.lower, self.estimate.upper), limit
         )
 
-    def to_json(self, limit: float) -> Json:
-        """Plain JSON."""
-        own = {name: getattr(self, name) for name in ("rate", "group", "reference")}
-        return own | {"stands": self.stands(limit)} | self.estimate.to_json()
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EstimateCourse(Brief):
@@ -188,10 +177,6 @@ class EstimateCourse(Brief):
     rows: FloatArray
     gaps: FloatArray
     loss: FloatArray
-
-    def to_json(self) -> Json:
-        """Plain JSON; NaN becomes null."""
-        return plain_fields(self)
 
 
 @dataclass(frozen=True)
@@ -214,14 +199,6 @@ class Support:
         thin = float(mass[log.acceptance < THIN].sum() / mass.sum()) if mass.sum() > 0 else 0.0
         weights = np.where(log.accept, policy / log.acceptance, 0.0)
         return cls(float(log.acceptance.min()), thin, effective(weights, log.count))
-
-    def to_json(self) -> Json:
-        """Plain JSON."""
-        return {
-            "least_acceptance": self.least_acceptance,
-            "thin_support_share": self.thin_share,
-            "effective_accepts": self.effective_accepts,
-        }
 
     def warnings(self) -> list[str]:
         """In words, where there is something to warn of."""
@@ -262,7 +239,7 @@ def denominator_warnings(
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Told):
     """What a log says about a candidate policy, with probability 1 - delta over all rows and
     figures at once.
 
@@ -322,6 +299,8 @@ class Evaluation:
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     course: EstimateCourse
+
+    ALSO: ClassVar = ("verdict", "sentence", "delta")
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.candidate}: {self.sentence}>"
@@ -428,20 +407,15 @@ class Evaluation:
             parts.append(f"{unknown:,.0f} whose group is not known")
         return f" Not covered are {' and '.join(parts)}." if parts else ""
 
-    def to_json(self) -> Json:
-        """Turn it into plain JSON.
+    def result(self) -> Result:
+        """What is said of the evaluation.
 
         Returns
         -------
-        dict
-            All figures, and the curves behind them.
+        Result
+            How the gaps stand to the limit; the tables "gaps", "rates" and "cost".
         """
-        figures = {one.name: getattr(self, one.name) for one in fields(self)}
-        del figures["contradiction"]  # the verdict says it
-        figures |= {"verdict": self.verdict, "sentence": self.sentence}
-        figures["delta"] = figures.pop("ledger")
-        figures["gaps"] = [gap.to_json(self.limit) for gap in self.gaps]
-        return {name: plain(value) for name, value in figures.items()}
+        return evaluated(self)
 
 
 # how it is found

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FEW = 4
 """So many categories are named in the answer; the table has all of them."""
-STANDS = {"within": "holds", "above": "does not hold", "not shown": "not shown"}
+STANDS = {"within": "holds", "above": "fails", "not shown": "not shown"}
 
 
 def impacted(record: "ImpactTable") -> Result:

@@ -136,6 +136,8 @@ def _grid(part: Part, width: int) -> Iterator[Styled]:
         sizes = [max(cells, head) for cells, head in zip(whole, heads, strict=True)]
     gap = 3 if sum(sizes) + 3 * (len(sizes) - 1) <= width else 2
     _narrow(sizes, heads, part.columns, width - gap * (len(sizes) - 1))
+    if sum(sizes) + gap * (len(sizes) - 1) > width:
+        gap = 1
     for row, style in [(tuple(one.head for one in part.columns), "dim"), *((r, "") for r in rows)]:
         cells = [wrap(cell, size) or [""] for cell, size in zip(row, sizes, strict=True)]
         for place in range(max(map(len, cells))):

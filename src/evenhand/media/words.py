@@ -51,7 +51,8 @@ def parts(table: Table, most: int | None = None) -> tuple[list[Part], str]:
             made.append(Part(_heading(names), columns, cells))
     cut = ""
     if left:
-        cut = f"{left:,} more row{'s' * (left != 1)}: --json, to_frame({table.key!r})."
+        more = "more " if made else ""
+        cut = f"{left:,} {more}row{'s' * (left != 1)}: --json, to_frame({table.key!r})."
     return made, " ".join(filter(None, [table.note, cut]))
 
 

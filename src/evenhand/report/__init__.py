@@ -1,11 +1,9 @@
-"""Figures and pages of what was simulated, planned, measured and evaluated.
+"""Figures and pages of what was simulated.
 
 matplotlib and jinja2 are imported when one is made (the extra `plots`).
 """
 
 from evenhand.media.drawing import save_figure
-from evenhand.report.estimate_figures import evaluation_figure
-from evenhand.report.handover import write_report
 from evenhand.report.pages import Report, StudyReport, page, study_page
 from evenhand.report.region import draw_region
 from evenhand.report.run_figures import (
@@ -25,7 +23,6 @@ __all__ = [
     "certified_run_figure",
     "certified_runs",
     "draw_region",
-    "evaluation_figure",
     "gap_figure",
     "in_sample_figure",
     "page",
@@ -33,5 +30,4 @@ __all__ = [
     "regret_figure",
     "save_figure",
     "study_page",
-    "write_report",
 ]

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.report.records import people, record
+from tests.media.records import people, record
 
 import evenhand as eh
 from evenhand.errors import InvalidInput
@@ -16,7 +16,6 @@ from evenhand.evaluation import gate
 from evenhand.fairness.certificate import GapInterval
 from evenhand.findings import ROUNDING
 from evenhand.media import card, document, fragment
-from evenhand.report.contents import contents
 
 LIMITS = (0.05, 0.3)
 
@@ -146,9 +145,9 @@ def test_an_evaluation_and_a_measurement_agree_with_their_gates(limit):
         gap = replace(gap, estimate=replace(gap.estimate, lower=low, upper=high))
         one = replace(evaluated, gaps=(gap,), limit=limit, contradiction=False)
         assert one.verdict == gate(one).status == gap.stands(limit) == status
-        assert gap.to_json(limit)["stands"] == status
-        table = next(table for table in contents(one).tables if table.title == "Gaps")
-        assert table.rows[0][-1] == status
+        told = one.result()
+        assert told.table("gaps").rows[0][-1] == told.verdict.status == status
+        assert (told.claimed is not None) == (status == "within")
         (rate, *_) = measured.rates
         pair = replace(rate.pairs[0], difference_interval=(low, high))
         two = replace(measured, rates=(replace(rate, pairs=(pair,)),))

@@ -1,4 +1,4 @@
-"""--report on the command line: each command writes its page, and says so."""
+"""--out on the command line: each command writes its page, and says so."""
 
 import html
 import re
@@ -46,20 +46,6 @@ def test_test_and_certify_write_pages_with_the_policy_in_words(tmp_path, table, 
         assert "score" in text
 
 
-def test_an_evaluation_writes_its_page(tmp_path):
-    log = tmp_path / "log.csv"
-    row = "{},{},0.5,{},{}\n"
-    lines = [
-        row.format(group, taken, 1 if taken else "", j % 7)
-        for j, (group, taken) in enumerate([("a", 1), ("b", 0), ("b", 1), ("a", 0)] * 60)
-    ]
-    log.write_text("group,accept,acceptance,label,feature_x\n" + "".join(lines))
-    page = tmp_path / "page.html"
-    answer = run("evaluate", log, "--policy", "accept-all", "--report", page)
-    assert answer.exit_code == 0, answer.output
-    assert "What accept-all would have done" in page.read_text()
-
-
 def test_a_wrong_ending_is_an_error_before_the_work(tmp_path, table):
     answer = run("measure", table, *DECISIONS, "--out", tmp_path / "page.doc")
     assert answer.exit_code == 2
@@ -74,7 +60,6 @@ def test_the_digest_of_a_description_is_that_of_its_rows(tmp_path, table):
     assert fingerprint(described) == fingerprint(table)
 
 
-OLD = ("evaluate",)
 PAIRS = ("20K - 40K minus 0 - 20K", "0 - 20K minus 20K - 40K")
 AMBIGUOUS = re.compile("40K\\s*([-\u2212\u2013/]|vs)\\s*0|20K\\s*([\u2212\u2013/]|vs)\\s*20K")
 
@@ -100,7 +85,7 @@ def test_a_pair_of_groups_with_dashes_in_their_names_is_readable_everywhere(tmp_
     }
     for name, words in calls.items():
         page = tmp_path / f"{name}.html"
-        said = run(*words, "--report" if name in OLD else "--out", page)
+        said = run(*words, "--out", page)
         assert said.exit_code in (0, 1, 3), said.output
         text = said.output + html.unescape(page.read_text())
         found = AMBIGUOUS.search(text)

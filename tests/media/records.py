@@ -79,5 +79,5 @@ TOLD = (
     "impact",
     "alternatives",
     "plan",
+    "evaluate",
 )
-KINDS = ("evaluate",)
