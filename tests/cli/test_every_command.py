@@ -103,7 +103,7 @@ def fits_80_columns(text):
 EXTRAS = {"study": ("matplotlib", "jinja2", "pyarrow")}
 FIGURES = {
     "alternatives": "--out",
-    "explain": "--figure",
+    "explain": "--out",
     "simulate": "--figure",
     "evaluate": "--out",
     "plan": "--out",

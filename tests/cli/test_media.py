@@ -49,6 +49,7 @@ CALLS = {
         *("--people", "2000", "--runs", "1"),
     ),
     "evaluate": ("evaluate", "demo", "--policy", "accept-all", "--skip-first", "15000"),
+    "explain": ("explain", "p.json", "new.csv", "--row", "1", "--row", "2"),
     "measure, watched": ("measure", "t.csv", *DECIDED[:4], "--watch"),
     "solve": ("solve", "t.csv", *KNOWN, "--limit", "0.1"),
     "solve, held out": ("solve", "t.csv", *KNOWN, "--limit", "0.1", "--holdout", "0.4"),
@@ -56,7 +57,7 @@ CALLS = {
     "test": ("test", "p.json", "new.csv", "--limit", "0.1"),
     "certify": ("certify", "p.json", "new.csv", "--limit", "0.1", "--ceiling", "selection=0.9"),
 }
-NEEDS_POLICY = ("test", "certify")
+NEEDS_POLICY = ("test", "certify", "explain")
 
 
 @pytest.fixture

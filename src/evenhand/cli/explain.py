@@ -6,29 +6,27 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
 from evenhand.cli.apply import groups_of
-from evenhand.cli.messages import note_line
 from evenhand.cli.options import (
     COMMA_LIST,
     INPUT_FILE,
     NATURAL,
-    PICTURE_FILE,
     POSITIVE,
     FileOptions,
     Share,
     Unseen,
     file_options,
-    json_options,
     unseen_option,
 )
-from evenhand.cli.show import console, emit, heading, show_lines, stages
+from evenhand.cli.show import stages
+from evenhand.cli.telling import Telling, fingerprint, telling_options
 from evenhand.errors import InvalidInput
 from evenhand.policies import Explanation, Mixture, ReasonWords
+from evenhand.policies.explained import all_explained
 from evenhand.policies.explanation import ROUNDING, Comparison
 from evenhand.policies.reason_words import joined
 from evenhand.policies.sensitive import protected_kind
@@ -37,8 +35,6 @@ from evenhand.tables import Note, prepare, read_rows, source_columns
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from evenhand.evaluation import PolicyFile
     from evenhand.words import GroupArray
 
@@ -182,12 +178,9 @@ def explainer(
     help="Seed of the estimates for models; shares of thresholds, stumps and linear rules are "
     "exact.",
 )
-@click.option(
-    "--figure", metavar="FILE", type=PICTURE_FILE, help="Draw the shares of the first person."
-)
 @unseen_option
+@telling_options
 @file_options
-@json_options
 def command(
     policy: str,
     data: str,
@@ -199,10 +192,9 @@ def command(
     above: float | None,
     group: str | None,
     seed: int,
-    figure: Path | None,
     unseen: Unseen,
+    telling: Telling,
     reading: FileOptions,
-    document: str | Path | None,
 ) -> None:
     """Explain why a policy accepts people with the probability it does.
 
@@ -234,10 +226,6 @@ def command(
     """
     from evenhand.evaluation import PolicyFile
 
-    if figure is not None:
-        from evenhand.media.drawing import require
-
-        require("matplotlib")  # before the work, not after
     file = PolicyFile.read(policy)
     frame = read_rows(data, **{**file.reading, **reading.given()})
     groups, _ = groups_of(file, frame, group, drop=False, unseen=unseen)
@@ -256,33 +244,26 @@ def command(
         seed=seed,
     )
     found = asked.explained(ready.features, groups, chosen)
-    if figure is not None:
-        from evenhand.report import save_figure
-
-        save_figure(cast("Figure", found[0].plot().figure), figure)
-    notes = (*frame.notes, *ready.notes)
-    figures = {
-        "policy": file.source,
-        "table": frame.source,
-        "people": [{"row": at + 1, **one.to_json()} for at, one in zip(chosen, found, strict=True)],
-        "notes": [str(note) for note in notes],
-        "written": {"figure": figure},
-    }
-    if emit(document, figures):
-        return
-    screen = console()
-    screen.print(heading(f"{Path(frame.source).name}, policy {file.source}"))
-    show_lines(screen, [note_line(note) for note in notes])
-    for at, one in zip(chosen, found, strict=True):
-        screen.print(heading(f"\nRow {at + 1}"))
-        for line in one.describe().splitlines():
-            indent = "          " if line.startswith("  ") else ""
-            show_lines(screen, wrap(line, 79, subsequent_indent=indent))
-    if not rows and len(chosen) < len(frame):
+    named = {at + 1: one for at, one in zip(chosen, found, strict=True)}
+    source = Path(frame.source).name
+    telling.tell(
+        all_explained(f"Why {file.source} decides as it does", named),
+        title=f"Why {file.source} decides about people of {source} as it does",
+        asked={
+            "policy": file.source,
+            "SHA-256 of the policy": fingerprint(policy),
+            "table": source,
+            "reference": reference,
+            "protected": protected,
+            "fixed": fixed,
+            "a probability above": above,
+            "seed": seed,
+        },
+        notes=(*frame.notes, *ready.notes),
+    )
+    if not rows and len(chosen) < len(frame) and not telling.quiet:
         more = len(frame) - len(chosen)
-        show_lines(screen, ["", f"{more:,} more people: choose them with --row."])
-    if figure is not None:
-        click.echo(f"\nFigure: {figure}")
+        click.echo(f"\n{more:,} more people: choose them with --row.")
 
 
 def _chosen(rows: tuple[int, ...], people: int, source: str) -> list[int]:

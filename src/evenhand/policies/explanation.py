@@ -26,7 +26,9 @@ import numpy as np
 
 from evenhand.contracts import Hypothesis, Json
 from evenhand.errors import InvalidInput, NotSerialisable
+from evenhand.media import Told
 from evenhand.people import as_group
+from evenhand.policies.explained import explained
 from evenhand.policies.reason_words import Direction, ReasonWords, joined
 from evenhand.policies.reasons import (
     MOST_EVALUATIONS,
@@ -38,13 +40,12 @@ from evenhand.policies.reasons import (
     least_change,
 )
 from evenhand.policies.sensitive import protected_kind
+from evenhand.result import Result
 from evenhand.schema import MISSING, Column, Schema
-from evenhand.shown import INK, LIMIT, MUTED_INK, Brief, Cell, Shown, counted, plain
+from evenhand.shown import Brief
 from evenhand.words import FloatArray, GroupArray, as_features
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from evenhand.policies.mixture import Mixture
 
 ROUNDING = 1e-12
@@ -244,7 +245,7 @@ class ProposedChange:
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Shown, Brief):
+class Explanation(Told, Brief):
     """Why a person's probability of being accepted is what it is.
 
     Parameters
@@ -336,51 +337,15 @@ class Explanation(Shown, Brief):
         least = LEAST_SHARE * self.against[0].share
         return tuple(one for one in self.against[:most] if one.share <= least)
 
-    def describe(self) -> str:
-        """The explanation in words.
+    def result(self) -> Result:
+        """What is said of the explanation.
 
         Returns
         -------
-        str
-            The probability, the reasons, and the least change.
+        Result
+            The probability, the least change, and the table "reasons".
         """
-        drawn = " The decision is drawn with it." if self.chance_decides else ""
-        lines = [
-            f"Probability of being accepted: {self.probability:.4g}.{drawn}",
-            f"Compared with {counted(self.compared_with)} ({self.reference}), whose mean "
-            f"probability is {self.reference_probability:.4g}.",
-        ]
-        if self.unit == "score":
-            lines.append(
-                "Shares are parts of the score, in standard deviations of the score among these "
-                f"people; they add up to {self._total:+.4f}."
-            )
-        for title, sign in (("Against acceptance", -1), ("For acceptance", 1)):
-            mine = [one for one in self.reasons if one.share * sign > 0]
-            lines += [f"{title}:"] if mine else []
-            for one in mine:
-                code = f" [{one.code}]" if one.code else ""
-                error = f" (\u00b1 {one.error:.4f})" if one.error else ""
-                lines.append(f"  {one.share:+.4f}{error}  {one.text}{code}")
-        if not self.reasons:
-            lines.append("No column has a share in the difference.")
-        if self.standard_error:
-            lines.append(
-                f"Shares are estimates; \u00b1 is the standard error, {self.standard_error:.4f} at "
-                f"most.{self._unsettled_sentence}"
-            )
-        return "\n".join([*lines, self.change_sentence, *self.notes])
-
-    @property
-    def _total(self) -> float:
-        return sum(one.share for one in (*self.reasons, *self.protected))
-
-    @property
-    def _unsettled_sentence(self) -> str:
-        if not self.unsettled:
-            return ""
-        pairs = joined(f"{one} before {other}" for one, other in self.unsettled)
-        return f" The order is not settled: {pairs}."
+        return explained(self)
 
     @property
     def change_sentence(self) -> str:
@@ -394,67 +359,6 @@ class Explanation(Shown, Brief):
         return (
             f"Least change that raises it: {change.words}. The probability of being accepted is "
             f"then {change.after:.4g} instead of {change.before:.4g}.{coin}"
-        )
-
-    def to_json(self) -> Json:
-        """The explanation as plain JSON.
-
-        Returns
-        -------
-        dict
-            The fields.
-        """
-        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
-
-    def _headline(self) -> str:
-        return (
-            f"Probability of being accepted {self.probability:.4g}; {self.reference}: "
-            f"{self.reference_probability:.4g}"
-        )
-
-    def _columns(self) -> dict[str, Sequence[Cell]]:
-        rows = (*self.reasons, *self.protected)
-        return {
-            "column": [one.column for one in rows],
-            "value": [None if one.value is None else str(one.value) for one in rows],
-            "share": [one.share for one in rows],
-            "error": [one.error for one in rows],
-            "direction": [one.direction for one in rows],
-            "text": [one.text for one in rows],
-            "code": [one.code for one in rows],
-            "protected": [one in self.protected for one in rows],
-        }
-
-    def _draw(self, axes: "Axes") -> None:
-        rows = (*self.reasons, *self.protected)[::-1]
-        for place, one in enumerate(rows):
-            colour = LIMIT if one.share < 0 else INK
-            axes.barh([place], [one.share], color=colour, height=0.6)
-            axes.annotate(
-                f"{one.share:+.2g}",
-                (one.share, place),
-                xytext=(3 if one.share > 0 else -3, 0),
-                textcoords="offset points",
-                ha="left" if one.share > 0 else "right",
-                va="center",
-                fontsize="small",
-            )
-        names = [
-            one.column if one.value is None else f"{one.column} = {_number(one.value)}"
-            for one in rows
-        ]
-        axes.set_yticks(range(len(rows)), names)
-        axes.axvline(0.0, color=MUTED_INK, linewidth=1)
-        axes.margins(x=0.2)
-        if self.unit == "score":
-            axes.set_xlabel(
-                f"share of the score, in its standard deviations among {self.compared_with:,} "
-                "others"
-            )
-            return
-        axes.set_xlabel(
-            f"share of the probability: {self.probability:.3g} here, "
-            f"{self.reference_probability:.3g} among {self.compared_with:,} others"
         )
 
 
@@ -608,12 +512,12 @@ def sensitive_notes(columns: Iterable[str]) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> sensitive_notes(["income", "Marital"])[0][:52]
-    "WARNING: the reason 'Marital' names marital status. "
+    >>> sensitive_notes(["income", "Marital"])[0][:43]
+    "the reason 'Marital' names marital status. "
     """
     kinds = {name: protected_kind(name) for name in columns}
     return tuple(
-        f"WARNING: the reason {name!r} names {kind}. Deciding by it may be unlawful; have this "
+        f"the reason {name!r} names {kind}. Deciding by it may be unlawful; have this "
         "checked before the reason is given. Protecting the column takes it out of the reasons, "
         "not out of the policy."
         for name, kind in kinds.items()
