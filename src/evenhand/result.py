@@ -438,6 +438,9 @@ class Verdict:
         deciding = [one for one in self.findings if one.status == self.status]
         worst = max(deciding, key=_beyond) if deciding and not self.passed else None
         beyond = "below" if worst is not None and worst.at_least else "above"
+        if not self.findings:
+            where = f"{self.about}: n" if self.about else "N"
+            return f"{where}othing is compared, so that nothing is shown."
         said = {
             "within": "within what is allowed",
             "above": f"{beyond.upper()} what is allowed",

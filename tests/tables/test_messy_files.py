@@ -511,11 +511,13 @@ def test_a_policy_of_the_same_file_settles_it(tmp_path, monkeypatch, kind):
         done = CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         told = json.loads(done.stdout)
-    assert told["cost"] == pytest.approx(told["cost_when_chosen"])
+    assert told["numbers"]["cost"] == pytest.approx(
+        told["facts"]["cost on the table it was chosen on"]
+    )
     labels = [row["repaid"] for row in csv.DictReader(io.StringIO(contents), delimiter=contents[6])]
     chances = [float(chance) for chance, _ in decided()]
     lost = [1 - p if y == "yes" else p for p, y in zip(chances, labels, strict=True)]
-    assert sum(lost) / len(lost) == pytest.approx(told["cost"])
+    assert sum(lost) / len(lost) == pytest.approx(told["numbers"]["cost"])
 
 
 BY_GROUP = {  # contents, what apply and test say: None if they read it as the tidy table
@@ -559,13 +561,14 @@ def test_one_group_shows_nothing_of_a_gap(run):
     done = run("test", text(rows=women), "t.csv")
     assert done.exit_code == 0, done.output
     assert "nobody here is of the group m: no gap to it is tested" in done.stdout
-    assert "no gap is shown: there is one group only" in done.stdout
-    assert "within the limit" not in done.stdout
+    assert "Nothing is compared" in done.stdout
+    assert "Within" not in done.stdout
     told = json.loads(run("test", text(rows=women), "t.csv", "--json").stdout)
-    assert told["verdicts"] == {"FPR": "not shown"}
-    assert told["rates"][0]["gap_interval"] == [0.0, 1.0]
+    assert told["verdict"]["status"] == "not shown"
+    assert told["numbers"]["rates"][0]["gap_interval"] == [0.0, 1.0]
     done = run("measure", text(rows=women), "t.csv", "--json")
-    assert {tuple(rate["gap_interval"]) for rate in json.loads(done.stdout)["rates"]} == {(0, 1)}
+    rates = json.loads(done.stdout)["numbers"]["rates"]
+    assert {tuple(rate["gap_interval"]) for rate in rates} == {(0, 1)}
 
 
 def test_a_name_twice_is_reported_as_such(run):
