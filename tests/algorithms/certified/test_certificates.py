@@ -94,7 +94,7 @@ def test_the_weights_of_the_constants_say_between_which_shares_it_accepts():
     assert (low, high) == (policy.weight_of(ACCEPT_ALL), 1 - policy.weight_of(REJECT_ALL))
     share = float(policy.acceptance(WORLD.features, WORLD.group) @ WORLD.probability)
     assert low <= share <= high
-    assert f"accepted: between {low:.4f} and {high:.4f}" in told.certificate.describe()
+    assert f"{low:.4f} to {high:.4f}" in told.certificate.describe()
     assert told.certify(Mixture((ACCEPT_ALL, REJECT_ALL), (0.3, 0.7))).accepted == (
         pytest.approx(0.3),
         pytest.approx(0.3),

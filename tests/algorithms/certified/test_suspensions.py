@@ -92,7 +92,7 @@ def test_an_auditor_reads_when_and_why_and_who_decided_meanwhile(once):
         if epoch.phase == "certified" and epoch.first_round > found.round
     )
     assert found.resumed == resumed
-    assert found.describe() in learner.certificate.describe()
+    assert f"{found.describe()}." in learner.certificate.result().beware
 
 
 def test_every_suspension_is_on_the_certificate_and_the_claim_begins_with_the_last(twice):
@@ -117,7 +117,7 @@ def test_while_it_is_suspended_it_says_that_constants_decide():
     assert certificate.status == "suspended"
     [found] = certificate.suspensions
     assert (found.round, found.resumed) == (CHANGES[0], None)
-    assert "constants alone have decided since" in certificate.describe()
+    assert "constants alone have decided since" in " ".join(certificate.result().beware)
     assert "Certified with probability" not in certificate.describe()
 
 
