@@ -219,33 +219,29 @@ def measured_rates(task: TableProblem, solution: "FairSolution") -> dict[str, di
     return measured
 
 
-def read_as(task: TableProblem) -> dict[str, object]:
-    """Whom the table is about, and how it was read, as a page says what was asked."""
+def columns_read(task: TableProblem) -> dict[str, str]:
+    """How the columns of the outcome and of the group were read."""
     sample = task.sample
     good = float((sample.label == 1).mean())
     sizes = ", ".join(f"{g} ({int((sample.group == g).sum()):,})" for g in sample.groups)
-    rows = task.source if task.frame is None else task.frame.source
-    priced = " and ".join(
-        f"{name.replace('_', ' ')} {price}" for name, price in task.prices.items()
-    )
-    return {
-        "table": rows if rows == task.source else f"{rows}, described by {task.source}",
-        "people": len(sample),
-        "good outcome": f"{task.label} = {task.good} ({good:.1%} of them)",
-        f"groups in {task.group}": sizes,
-        "columns to decide by": task.table.names,
-        "rows left out": task.dropped or None,
-        "prices": priced if task.priced else "each error costs 1",
-    }
+    outcome = f"{task.label} = {task.good} ({good:.1%} of them)"
+    return {"good outcome": outcome, f"groups in {task.group}": sizes}
 
 
 def asked_of(task: TableProblem, data: str) -> dict[str, object]:
     """What was asked: the table, and what is common to everything that is solved on it."""
     from evenhand.cli.telling import fingerprint
 
-    read = {name: value for name, value in read_as(task).items() if not _is_read(name)}
+    rows = task.source if task.frame is None else task.frame.source
+    priced = " and ".join(
+        f"{name.replace('_', ' ')} {price}" for name, price in task.prices.items()
+    )
     return {
-        **read,
+        "table": rows if rows == task.source else f"{rows}, described by {task.source}",
+        "people": len(task.sample),
+        "columns to decide by": task.table.names,
+        "rows left out": task.dropped or None,
+        "prices": priced if task.priced else "each error costs 1",
         "SHA-256 of the table": fingerprint(data),
         "rates": tuple(rate.name for rate in task.rates),
         "limit": task.limit,
@@ -259,15 +255,9 @@ def group_use_words(task: TableProblem) -> str:
     return "is not looked at" if task.group_use == "certify_only" else "may influence decisions"
 
 
-def _is_read(name: str) -> bool:
-    """Whether it says how a column was read."""
-    return name == "good outcome" or name.startswith("groups")
-
-
 def how_read(task: TableProblem) -> list[str]:
     """How the table was read, beside its notes."""
-    read = read_as(task)
-    lines = [f"{name}: {value}" for name, value in read.items() if _is_read(name)]
+    lines = [f"{name}: {value}" for name, value in columns_read(task).items()]
     gaps = task.table.gaps
     if gaps is not None and gaps.per_column:
         lines.append(f"missing values: {gaps.describe()}")
