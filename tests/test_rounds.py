@@ -840,7 +840,7 @@ def test_a_table_grows_and_leaves_what_was_read_as_it_was():
 @pytest.mark.parametrize("size", [5, 64])
 def test_features_in_chunks_are_those_of_one_array(monkeypatch, size):
     """Blocks of any length, rows in any order: an array that holds all of them is the truth."""
-    monkeypatch.setattr("evenhand.rounds.CHUNK", size)
+    monkeypatch.setattr("evenhand.rounds.features.CHUNK", size)
     generator = np.random.default_rng(0)
     rounds = Rounds()
     rounds.open(Epoch(1, "explore", 0, 1000, EVERYBODY))
@@ -872,7 +872,7 @@ def test_features_in_chunks_are_those_of_one_array(monkeypatch, size):
 
 
 def test_chunks_of_features_never_move(monkeypatch):
-    monkeypatch.setattr("evenhand.rounds.CHUNK", 128)
+    monkeypatch.setattr("evenhand.rounds.features.CHUNK", 128)
     rounds = table(300)
     first = rounds.features_of(slice(0, 128))
     append_accepted(rounds, np.ones((5000, rounds.columns)))

@@ -1,66 +1,32 @@
-"""The one table of decided people: a row per round, in the order of arrival.
-
-`Rounds` is what a learner (and the trainer of a service) remembers of people. Algorithms read it
-and never write it; everything that an algorithm knows beyond it is in its own state, which holds
-sums and no people. `Counts` is the aggregated form of some rows: equal rows once, with counts.
-
-Four words for what is known of a round:
-
-    resolved   the loss may learn from it: it was rejected, or its label has come
-    settled    its category (good, bad, not come) is fixed for the drift tests
-    matured    the maturity window of its person has passed
-    closed     it has been summed into a certificate
-
-The requirement behind every method is predictability; otherwise an operator could drop unlucky
-people (docs/guarantee/proof.md, section 9):
-
-    A cohort is fixed by what was known before its coins were tossed. Afterwards a row may only
-    lose information, and lost information counts at its worst.
-
-So a row is appended once, keeps its place, its coin and its probability for good, and never leaves
-(where counts alone are kept: not before it is counted). What happens to it later only moves it
-between columns:
-
-    drawn accept, label known                    positive or negative
-    drawn accept, label missing or overruled     unresolved: the worst case
-    drawn reject, overruled or not               rejected
-    erased                                       lost: draw and probability stay on record,
-                                                 everything else is the worst case
-    group unknown, or none of the certificate's  outside, counted there
-"""
+"""The table of decided people: its columns, its epochs, and the one place that appends."""
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil, log2
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
+from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts, numbered, prices_of
 from evenhand.people import as_reported_labels
 from evenhand.policies import DeployedPolicy, Mixture
+from evenhand.rounds.counts import Counts, GroupCounts
+from evenhand.rounds.features import FIRST_CAPACITY, Column, FeatureTable, grown
 from evenhand.schema import Schema
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, Prices
 
-Column = NDArray[Any]
 Span = tuple[int, int, int]
 """(epoch, first, stop): rounds first .. stop - 1, which are of one epoch."""
-GroupCounts = dict[tuple[Group, bool], float]
-"""People by (group, whether the draw accepted them); None is the unknown group."""
-
 Keep = Literal["rows", "counts"]
 """What a table keeps of people: their rows, or counts alone."""
 UNKNOWN = -1
 """The code of an unknown group."""
-FIRST_CAPACITY = 64
 AT_ONCE = 65_536
 """Rows of an empty table, and rows that are looked at at a time."""
-CHUNK = 65_536
-"""Rows of a chunk of features."""
 PATIENCE = 100
 """Without a maturity window, a label counts as "not come" for the drift tests once this many
 people have been decided after the call that decided the person. A preset number: the category of
@@ -148,117 +114,6 @@ class Epoch:
         """The policy of an algorithm that deploys mixtures alone."""
         assert isinstance(self.policy, Mixture)
         return self.policy
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """Rounds first .. stop - 1 of one epoch: rows of equal features, group and probability counted
-    together.
-
-    It counts its people and cannot be made if one of them is missing.
-
-    Attributes
-    ----------
-    epoch, first, stop : int
-        The epoch, and the rounds.
-    log : RoundLog
-        The resolved rounds, for the loss.
-    features, group, acceptance : array
-        One entry per row; the group is None where it is unknown.
-    rejected, positive, negative, unresolved : array of float
-        How many people of the row were rejected; were accepted and had this label; had none.
-    audited_positive, audited_negative : array of float
-        How many of them the audit coin had accepted.
-    settled, settled_audited : array of float, shape (3, rows)
-        The accepted and the audited by what was known at the end of each person's own window:
-        good, bad, not come. They serve the drift tests alone.
-    lost_acceptance, lost_accepted, lost_rejected : array of float
-        Erased people, by the probability under which they were drawn.
-    overruled, late_groups : dict
-        For the record, by group and draw.
-    """
-
-    epoch: int
-    first: int
-    stop: int
-    log: RoundLog
-    features: FloatArray
-    group: GroupArray
-    acceptance: FloatArray
-    rejected: FloatArray
-    positive: FloatArray
-    negative: FloatArray
-    unresolved: FloatArray
-    audited_positive: FloatArray
-    audited_negative: FloatArray
-    settled: FloatArray
-    settled_audited: FloatArray
-    lost_acceptance: FloatArray = field(default_factory=lambda: np.zeros(0))
-    lost_accepted: FloatArray = field(default_factory=lambda: np.zeros(0))
-    lost_rejected: FloatArray = field(default_factory=lambda: np.zeros(0))
-    overruled: GroupCounts = field(default_factory=dict)
-    late_groups: GroupCounts = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        columns = (
-            *(self.features, self.group, self.acceptance),
-            *(self.rejected, self.positive, self.negative, self.unresolved),
-            *(self.audited_positive, self.audited_negative),
-        )
-        lengths = {len(column) for column in columns}
-        by_category = (3, len(self.features))
-        categories = {self.settled.shape, self.settled_audited.shape}
-        if len(lengths) > 1 or categories != {by_category}:
-            raise LengthMismatch(
-                f"the columns of the cohort have {sorted(lengths)} rows, the categories of the "
-                f"drift tests {sorted(categories)}; each column has one entry per row."
-            )
-        require_possible(self)
-
-    @classmethod
-    def of_log(
-        cls,
-        epoch: int,
-        first: int,
-        log: RoundLog,
-        audit_share: float,
-        generator: np.random.Generator,
-    ) -> "Counts":
-        """Rounds that were decided in aggregate. Given accepted, the audit coin had accepted with
-        probability a / p(x).
-        """
-        nobody = np.zeros(len(log))
-        share = np.divide(audit_share, log.acceptance, out=nobody.copy(), where=log.acceptance > 0)
-        chance = np.minimum(share, 1.0)
-        good = generator.binomial(log.positive.astype(np.int64), chance).astype(np.float64)
-        bad = generator.binomial(log.negative.astype(np.int64), chance).astype(np.float64)
-        return cls(
-            epoch=epoch,
-            first=first,
-            stop=first + round(log.rounds),
-            log=log,
-            features=log.features,
-            group=np.full(len(log), None) if log.group is None else log.group,
-            acceptance=log.acceptance,
-            rejected=log.rejected,
-            positive=log.positive,
-            negative=log.negative,
-            unresolved=nobody,
-            audited_positive=good,
-            audited_negative=bad,
-            settled=np.stack([log.positive, log.negative, nobody]),
-            settled_audited=np.stack([good, bad, nobody]),
-        )
-
-    @property
-    def rounds(self) -> FloatArray:
-        """Rounds in each row."""
-        return self.rejected + self.positive + self.negative + self.unresolved
-
-    @property
-    def lost(self) -> float:
-        """Erased people."""
-        return float(self.lost_accepted.sum() + self.lost_rejected.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -678,9 +533,9 @@ class Rounds:
                 if name == "at" and not self._timed:
                     self._data["at"] = _no_times(self._capacity)
                 else:
-                    self._data[name] = _grown(self._data[name], self._capacity)
+                    self._data[name] = grown(self._data[name], self._capacity)
             if self._prices is not None:
-                self._prices = _grown(self._prices, self._capacity)
+                self._prices = grown(self._prices, self._capacity)
         if needed > self._features.capacity:
             self._features.make_room(needed)
         return self._size
@@ -1420,131 +1275,6 @@ class Rounds:
             )
 
 
-class FeatureTable:
-    """Features in chunks of CHUNK rows. Chunks never move: a table that doubled by copying would
-    need twice its memory for a moment, and a call of decide() would wait for the copy. Only the
-    first chunk grows, by doubling.
-
-    Examples
-    --------
-    >>> table = FeatureTable.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    >>> table.wipe(np.array([0]))
-    >>> table.between(0, 2).tolist(), table.at(np.array([1])).tolist()
-    ([[0.0, 0.0], [3.0, 4.0]], [[3.0, 4.0]])
-    """
-
-    def __init__(self, columns: int) -> None:
-        self.columns = columns
-        self.capacity = min(FIRST_CAPACITY, CHUNK)
-        self._chunks: list[FloatArray] = [np.zeros((self.capacity, columns))]
-
-    @classmethod
-    def of(cls, features: FloatArray) -> "FeatureTable":
-        """A table with these rows."""
-        table = cls(features.shape[1])
-        table.make_room(len(features))
-        table.write(0, features)
-        return table
-
-    def make_room(self, rows: int) -> None:
-        """Let there be at least so many rows. New ones are zeros, which take no memory until they
-        are written to.
-        """
-        first = self._chunks[0]
-        if len(first) < min(rows, CHUNK):
-            self._chunks[0] = _grown(first, min(max(2 * len(first), rows), CHUNK))
-        while rows > len(self._chunks) * CHUNK:
-            self._chunks.append(np.zeros((CHUNK, self.columns)))
-        self.capacity = sum(map(len, self._chunks))
-
-    def write(self, start: int, features: FloatArray) -> None:
-        """These features are those of the rows from `start` on."""
-        for number, here, there in _pieces(start, start + len(features)):
-            self._chunks[number][here] = features[there]
-
-    def write_one(self, row: int, features: FloatArray) -> None:
-        """The features (columns,) of one row."""
-        self._chunks[row // CHUNK][row % CHUNK] = features
-
-    def wipe(self, rows: IntArray) -> None:
-        """Set these rows to zero."""
-        for number in np.unique(rows // CHUNK).tolist():
-            self._chunks[number][rows[rows // CHUNK == number] % CHUNK] = 0.0
-
-    def between(self, start: int, stop: int) -> FloatArray:
-        """The rows start .. stop - 1: a view if they are of one chunk, else a copy."""
-        pieces = [self._chunks[number][here] for number, here, _ in _pieces(start, stop)]
-        if len(pieces) == 1:
-            return pieces[0]
-        return np.concatenate(pieces) if pieces else np.zeros((0, self.columns))
-
-    def at(self, rows: IntArray) -> FloatArray:
-        """A copy of these rows, in this order."""
-        numbers = rows // CHUNK
-        present = np.unique(numbers).tolist()
-        if len(present) == 1:
-            return np.asarray(self._chunks[present[0]][rows % CHUNK])
-        found = np.empty((len(rows), self.columns))
-        for number in present:
-            here = numbers == number
-            found[here] = self._chunks[number][rows[here] % CHUNK]
-        return found
-
-
-def _pieces(start: int, stop: int) -> Iterator[tuple[int, slice, slice]]:
-    """(number of the chunk, its rows, the same rows counted from `start`) of the rows start ..
-    stop - 1.
-    """
-    at = start
-    while at < stop:
-        number, first = divmod(at, CHUNK)
-        end = min(stop, (number + 1) * CHUNK)
-        yield number, slice(first, first + end - at), slice(at - start, end - start)
-        at = end
-
-
-class CountedPeople(Protocol):
-    """A cohort in any aggregated form."""
-
-    @property
-    def first(self) -> int: ...
-    @property
-    def stop(self) -> int: ...
-    @property
-    def lost(self) -> float: ...
-    @property
-    def rounds(self) -> FloatArray: ...
-    @property
-    def acceptance(self) -> FloatArray: ...
-    @property
-    def rejected(self) -> FloatArray: ...
-
-
-def require_possible(cohort: CountedPeople) -> None:
-    """An error if one of the cohort's people is missing, or if what it says cannot have
-    happened.
-    """
-    people = round(float(cohort.rounds.sum() + cohort.lost))
-    if people != cohort.stop - cohort.first:
-        raise ProtocolError(
-            f"the cohort of rounds {cohort.first} to {cohort.stop - 1} holds {people} people, not "
-            f"{cohort.stop - cohort.first}; a certificate looks at all decided people, whatever "
-            "became of them.",
-            hint="keep overruled and erased people in their place: mark them.",
-        )
-    p = cohort.acceptance
-    accepted = cohort.rounds - cohort.rejected
-    impossible = ~((p >= 0) & (p <= 1))
-    impossible |= (p == 0) & (accepted > 0)
-    impossible |= (p == 1) & (cohort.rejected > 0)
-    if impossible.any():
-        row = int(np.argmax(impossible))
-        raise InvalidInput(
-            f"{accepted[row]:g} people were accepted and {cohort.rejected[row]:g} rejected, and "
-            f"the probability of accepting was {p[row]:g}; that cannot have happened."
-        )
-
-
 def sampling_level(rounds: IntArray) -> IntArray:
     """0 for half of all rounds, 1 for a quarter, 2 for an eighth, ...: the number of leading zero
     bits of (n phi mod 1), phi the golden ratio, to 32 bits. To keep the rounds of a level and above
@@ -1575,14 +1305,6 @@ def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:
 def _no_times(rows: int) -> FloatArray:
     """So many times that are not given: one number, read again and again."""
     return np.broadcast_to(np.nan, rows)
-
-
-def _grown(column: Column, capacity: int) -> Column:
-    larger = np.zeros((capacity, *column.shape[1:]), column.dtype)
-    # Where nobody was overruled or erased the column is never written to, and takes no memory.
-    if column.dtype != np.bool_ or column.any():
-        larger[: len(column)] = column
-    return larger
 
 
 def _table(given: Column, rows: int, name: str) -> FloatArray:
