@@ -790,16 +790,16 @@ def test_one_label_is_entered_as_several_are():
 
 def test_what_was_derived_so_far_is_forgotten_with_people():
     rounds = table()
-    assert rounds.so_far("sum") == (0, None)
+    assert rounds.cache.of_prefix("sum") == (0, None)
     for forget in (
         lambda: rounds.erase(np.array([3])),
         lambda: rounds.overrule(np.array([5]), ~rounds["accept"][[5]]),
         lambda: rounds.drop_from(50),
     ):
-        rounds.keep_so_far("sum", 40, "all of them")
-        assert rounds.so_far("sum") == (40, "all of them")
+        rounds.cache.keep_prefix("sum", 40, "all of them")
+        assert rounds.cache.of_prefix("sum") == (40, "all of them")
         forget()
-        assert rounds.so_far("sum") == (0, None)
+        assert rounds.cache.of_prefix("sum") == (0, None)
 
 
 def test_the_log_between_two_rounds_has_one_row_per_round_in_order():

@@ -163,7 +163,7 @@ def test_the_continued_loss_is_the_loss_of_all_rounds(estimator, told):
         play(learner, 300, 4, block=3, told=told)
     paper, state, rounds = learner.paper, learner.state, learner.rounds
     continued = paper.continued_loss(state, rounds)
-    rounds._so_far.clear()
+    rounds.cache.forget()
     anew = paper.continued_loss(state, rounds)
     for name in ("features", "group", "count", "acceptance_cost"):
         assert np.array_equal(getattr(continued, name), getattr(anew, name))

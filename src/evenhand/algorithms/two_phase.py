@@ -371,7 +371,7 @@ class TwoPhase:
                 "the exploration is not finished; there is no fair oracle yet.",
                 hint="look at report.notes.",
             )
-        _, bound = rounds.so_far("fair oracle")
+        _, bound = rounds.cache.of_prefix("fair oracle")
         if bound is not None and bound[0] is loss.features and bound[1] == slack:
             oracle: FairCSC = bound[2]
             return oracle
@@ -388,7 +388,7 @@ class TwoPhase:
             tolerance=None if exact else self.nu(slack.limit),
         )
         if self.epochs == "every-round":  # the next round mostly has the same rows
-            rounds.keep_so_far("fair oracle", rounds.decided, (loss.features, slack, oracle))
+            rounds.cache.keep_prefix("fair oracle", rounds.decided, (loss.features, slack, oracle))
         return oracle
 
     def nu(self, limit: float) -> float:
@@ -457,7 +457,7 @@ class TwoPhase:
     def continued_loss(self, state: TwoPhaseState, rounds: Rounds) -> EstimatedLoss | None:
         """The same, continued from the last round: what is new is added to what was summed."""
         with_group = self.group_use == "decide"
-        known: tuple[int, EstimatedLoss | None] = rounds.so_far("loss")
+        known: tuple[int, EstimatedLoss | None] = rounds.cache.of_prefix("loss")
         stop, loss = known
         if self.sides == 2 and stop == 0:  # while exploring, rejecting had probability 0
             stop = explored_rounds(rounds)
@@ -469,7 +469,7 @@ class TwoPhase:
             if log is not None:
                 loss = with_more_rounds(loss, log, self.loss, self.sides)
             if last == complete:
-                rounds.keep_so_far("loss", complete, loss)
+                rounds.cache.keep_prefix("loss", complete, loss)
             stop = max(stop, last)
         return loss
 

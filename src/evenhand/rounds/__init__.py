@@ -29,19 +29,19 @@ between columns:
     group unknown, or none of the certificate's  outside, counted there
 """
 
+from evenhand.rounds.cache import Span
 from evenhand.rounds.counts import Counts, GroupCounts, require_possible
+from evenhand.rounds.groups import UNKNOWN
 from evenhand.rounds.table import (
     AT_ONCE,
     FOREVER,
     KINDS,
     NEVER,
     PATIENCE,
-    UNKNOWN,
     Arrivals,
     Epoch,
     Keep,
     Rounds,
-    Span,
     least_level,
     sampling_level,
 )

@@ -1,7 +1,7 @@
 """The table of decided people: its columns, its epochs, and the one place that appends."""
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
 from typing import Any, Literal
@@ -14,17 +14,15 @@ from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts, numbered, prices_of
 from evenhand.people import as_reported_labels
 from evenhand.policies import DeployedPolicy, Mixture
+from evenhand.rounds.cache import Cache, Span
 from evenhand.rounds.counts import Counts, GroupCounts
 from evenhand.rounds.features import FIRST_CAPACITY, Column, FeatureTable, grown
+from evenhand.rounds.groups import UNKNOWN, GroupCodes
 from evenhand.schema import Schema
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, Prices
 
-Span = tuple[int, int, int]
-"""(epoch, first, stop): rounds first .. stop - 1, which are of one epoch."""
 Keep = Literal["rows", "counts"]
 """What a table keeps of people: their rows, or counts alone."""
-UNKNOWN = -1
-"""The code of an unknown group."""
 AT_ONCE = 65_536
 """Rows of an empty table, and rows that are looked at at a time."""
 PATIENCE = 100
@@ -178,8 +176,7 @@ class Rounds:
         self._capacity = FIRST_CAPACITY
         self._features = FeatureTable(0)
         self._prices: FloatArray | None = None  # (capacity, 2): false accept, false reject
-        self._groups: list[Group] = []
-        self._code: dict[Hashable, int] = {}
+        self.group_codes = GroupCodes()
         self.counted: list[Counts] = []
         """Rounds that were decided in aggregate (by a simulator): they have no rows."""
         self.before: list[tuple[RoundLog, bool]] = []
@@ -198,12 +195,7 @@ class Rounds:
         outcome of a round whose call of decide() has not returned."""
         self.has_new_labels = False
         """Whether labels were reported since the last step."""
-        self._memory: dict[str, tuple[tuple[Span, ...], Any]] = {}
-        """What was read from the rows of closed cohorts, by name: mostly the next question is about
-        a few more. Nothing is remembered once somebody of the table is overruled or erased, and
-        whoever asks can read the rows again: no answer depends on what is remembered."""
-        self._so_far: dict[str, tuple[int, Any]] = {}
-        """What was read from all rounds before some round, by name; forgotten like `_memory`."""
+        self.cache = Cache()
         self._complete = 0
         """No round before this one lacks its label (a memory of `first_missing`)."""
         self.audit_bill = 0
@@ -293,26 +285,14 @@ class Rounds:
 
     def groups_of(self, rows: slice | IntArray | BoolArray) -> GroupArray:
         """The groups of some rows: texts or numbers where all are known, else objects."""
-        return self.group_values(self["group"][rows])
-
-    def group_values(self, codes: IntArray) -> GroupArray:
-        """The groups with these codes."""
-        known = self._groups
-        if len(codes) and (codes >= 0).all():
-            kinds = {type(value) for value in known}
-            if len(kinds) == 1 and kinds <= {str, int, float, bool}:
-                return np.array(known)[codes]
-        values = np.empty(len(known) + 1, dtype=object)
-        values[:-1] = known
-        values[-1] = None  # the last entry, which the code UNKNOWN = -1 reads
-        return np.asarray(values[codes])
+        return self.group_codes.values_of(self["group"][rows])
 
     def people_by_group(self, first: int = 0) -> dict[Group, int]:
         """How many people of each group were decided from round `first` on; None: unknown."""
         rows = self._rows_from(first)
         counts: dict[Group, int] = {}
         for value, many in zip(*np.unique(self["group"][rows], return_counts=True), strict=True):
-            group = None if value == UNKNOWN else self._groups[value]
+            group = None if value == UNKNOWN else self.group_codes.values[value]
             counts[group] = counts.get(group, 0) + int(many)
         for chunk in self.counted:
             if chunk.first >= first:
@@ -383,7 +363,7 @@ class Rounds:
         self._write_time(rows, at)
         end = self.decided + people if call_end is None else call_end
         data["call_left"][rows] = end - 1 - data["round"][rows]
-        data["group"][rows] = self._codes_of(group, people)
+        data["group"][rows] = self.group_codes.codes_of(group, people)
         data["accept"][rows] = accept
         data["acceptance"][rows] = acceptance
         data["audit"][rows] = False if audit is None else audit
@@ -417,7 +397,7 @@ class Rounds:
         rows = slice(start, start + people)
         self._data["round"][rows] = np.arange(self.decided, self.decided + people)
         self._data["call_left"][rows] = 0
-        self._data["group"][rows] = self._codes_of(group, people)
+        self._data["group"][rows] = self.group_codes.codes_of(group, people)
         self._data["label_late"][rows] = False
         self._data["billed"][rows] = False
         for name, column in columns.items():
@@ -447,7 +427,7 @@ class Rounds:
         then.
         """
         self._size = int(np.searchsorted(self["round"], round))
-        self._forget_derived()
+        self.cache.forget()
         self.decided = round
         self.returned = min(self.returned, round)
         self._complete = min(self._complete, round)
@@ -471,7 +451,7 @@ class Rounds:
         data["epoch"][row] = epoch
         self._write_time(row, at)
         data["call_left"][row] = 0
-        data["group"][row] = self._code_of(group)
+        data["group"][row] = self.group_codes.code_of(group)
         data["accept"][row] = accept
         data["acceptance"][row] = acceptance
         data["audit"][row] = audit
@@ -539,23 +519,6 @@ class Rounds:
         if needed > self._features.capacity:
             self._features.make_room(needed)
         return self._size
-
-    def _code_of(self, group: Hashable) -> int:
-        if group is None:
-            return UNKNOWN
-        code = self._code.get(group)
-        if code is None:
-            code = len(self._groups)
-            self._code[group] = code
-            self._groups.append(group)
-        return code
-
-    def _codes_of(self, group: GroupArray | None, people: int) -> IntArray:
-        if group is None:
-            return np.full(people, UNKNOWN)
-        values, codes = numbered(group)
-        known = np.array([self._code_of(value) for value in values], dtype=np.int64)
-        return known[codes]
 
     def report(
         self,
@@ -663,7 +626,7 @@ class Rounds:
         self["overruled"][changed] = True
         # a label that has come shows that the person was accepted
         self["billed"][changed] = self["label"][changed] == -1
-        self._forget_derived()
+        self.cache.forget()
         unsettled = np.broadcast_to(window_open, rounds.shape)[news]
         self._drop_labels(changed[self["accept"][changed]], rows[news][unsettled])
         self._count_bill(changed, bill)
@@ -679,7 +642,7 @@ class Rounds:
         changed = np.unique(rows[news])
         bill = self._bill(changed)
         self["erased"][changed] = True
-        self._forget_derived()
+        self.cache.forget()
         self._features.wipe(changed)
         self["group"][changed] = UNKNOWN
         if self._prices is not None:
@@ -707,9 +670,9 @@ class Rounds:
         self.check_group(rounds, groups)
         for row, round, group in zip(rows.tolist(), rounds.tolist(), groups.tolist(), strict=True):
             if group is not None and round >= closed and self["group"][row] == UNKNOWN:
-                self["group"][row] = self._code_of(group)
+                self["group"][row] = self.group_codes.code_of(group)
                 self["group_late"][row] = True
-                self._forget_derived()
+                self.cache.forget()
 
     def check_group(self, rounds: IntArray, groups: GroupArray) -> None:
         """ProtocolError if a group contradicts the one that is known; None contradicts nothing."""
@@ -717,7 +680,7 @@ class Rounds:
         now: dict[int, Group] = {}
         for row, group in zip(rows.tolist(), groups.tolist(), strict=True):
             code = int(self["group"][row])
-            known = now.get(row, None if code == UNKNOWN else self._groups[code])
+            known = now.get(row, None if code == UNKNOWN else self.group_codes.values[code])
             if group is not None and known is not None and known != group:
                 raise ProtocolError(
                     f"round {self['round'][row]} was reported with another group before; a "
@@ -1051,33 +1014,6 @@ class Rounds:
         log = self._log_of(window, chosen)
         return RoundLog.of_checked(**{**vars(log), "features": log.features.copy()})
 
-    def remembered(self, name: str, spans: Sequence[Span]) -> tuple[Any, Sequence[Span]]:
-        """What was derived from the first of these cohorts, and the cohorts that are left."""
-        done, value = self._memory.get(name, ((), None))
-        if value is None or tuple(spans[: len(done)]) != done:
-            return None, spans
-        return value, spans[len(done) :]
-
-    def remember(self, name: str, spans: Sequence[Span], value: object) -> None:
-        """What was derived from all of these cohorts."""
-        self._memory[name] = (tuple(spans), value)
-
-    def so_far(self, name: str) -> tuple[int, Any]:
-        """(stop, what was derived from all rounds before `stop`); (0, None) if nothing was."""
-        return self._so_far.get(name, (0, None))
-
-    def taken_so_far(self, name: str) -> tuple[int, Any]:
-        """The same, and it is not remembered any more: whoever adds to it keeps it again."""
-        return self._so_far.pop(name, (0, None))
-
-    def keep_so_far(self, name: str, stop: int, value: object) -> None:
-        """What was derived from all rounds before `stop`, none of which lacks its label."""
-        self._so_far[name] = (stop, value)
-
-    def _forget_derived(self) -> None:
-        self._memory.clear()
-        self._so_far.clear()
-
     def log_between(self, first: int, stop: int, *, with_group: bool = True) -> RoundLog | None:
         """The resolved rounds first .. stop - 1 in their order, equal ones not counted together;
         None if there is none.
@@ -1174,10 +1110,13 @@ class Rounds:
         Groups are numbered anew, by the people who are left: a file says nothing of the erased.
         """
         codes = self["group"]
+        groups = self.group_codes.values
         used = list(dict.fromkeys(codes[codes >= 0].tolist()))
         if self.keep == "counts":  # nobody was erased, and sums know groups by their codes
-            used = list(range(len(self._groups)))
-        renumbered: IntArray = np.full(len(self._groups) + 1, UNKNOWN, dtype=KINDS["group"])
+            used = list(range(len(groups)))
+        renumbered: IntArray = np.full(
+            len(self.group_codes.values) + 1, UNKNOWN, dtype=KINDS["group"]
+        )
         renumbered[used] = np.arange(len(used))
         columns = {name: self[name] for name in KINDS if name not in ("group", "at")}
         return {
@@ -1185,7 +1124,7 @@ class Rounds:
             "at": None if np.isnan(self["at"]).all() else _without_nan(self["at"]),
             "features": self.features_of(slice(None)),
             "prices": None if self._prices is None else self._prices[: self._size],
-            "groups": [self._groups[code] for code in used],
+            "groups": [groups[code] for code in used],
             "counted": self.counted,
             "before": self.before,
             "decided": self.decided,
@@ -1224,7 +1163,7 @@ class Rounds:
         if stored["prices"] is not None:
             rounds._prices = _table(stored["prices"], size, "prices")
         for group in stored["groups"]:
-            rounds._code_of(group)
+            rounds.group_codes.code_of(group)
         rounds.counted = list(stored["counted"])
         rounds.before = list(stored["before"])
         rounds.decided = stored["decided"]
@@ -1250,7 +1189,7 @@ class Rounds:
             & ~(accept & ~self.label_discarded),
             "somebody was audited who was rejected": ~accept & self["audit"],
             "a group is not in the list of groups": (codes < UNKNOWN)
-            | (codes >= len(self._groups)),
+            | (codes >= len(self.group_codes.values)),
         }
         for requirement, broken in requirements.items():
             if broken.any():

@@ -16,6 +16,7 @@ from evenhand.hypotheses import FiniteClass
 from evenhand.hypotheses.linear import LinearRule
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.rounds import Rounds
+from evenhand.rounds.cache import Cache
 
 COLUMNS = 3
 RULES = tuple(
@@ -162,7 +163,7 @@ def test_shares_under_a_cap_are_those_of_the_slow_twin(monkeypatch):
 
 def test_the_sums_were_used_and_closing_reads_no_rows(monkeypatch):
     learner, _ = lived("thresholds")
-    stop, cohorts = learner.rounds.so_far(OPEN)
+    stop, cohorts = learner.rounds.cache.of_prefix(OPEN)
     assert stop > cohorts.since > 0
     assert sum(int(tally.rounds.sum()) for tally in cohorts.tallies.values()) > 0
     # nothing but the table's `count` reads a cohort person by person
@@ -182,7 +183,7 @@ def test_an_eraser_is_noticed_only_because_the_sums_are_forgotten(monkeypatch):
     with monkeypatch.context() as patch:
         slow_twin(patch)
         twin = lived("thresholds", changes)
-    monkeypatch.setattr(Rounds, "_forget_derived", lambda _: None)
+    monkeypatch.setattr(Cache, "forget", lambda _: None)
     with pytest.raises(AssertionError):
         assert_alike(lived("thresholds", changes), twin)
 

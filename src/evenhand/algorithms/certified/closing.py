@@ -44,7 +44,7 @@ def _open_cohorts(state: CertifiedState, rounds: Rounds, now: float | None) -> O
     cohorts: OpenCohorts | None
     if rounds.keep == "rows":
         # taken out while they are added to: if that is interrupted, they are counted anew
-        _, cohorts = rounds.taken_so_far(OPEN)
+        _, cohorts = rounds.cache.take_prefix(OPEN)
     else:
         cohorts = None if state.kept is None else state.kept.open
     other_rules = cohorts is not None and cohorts.slots not in (None, slots)
@@ -57,7 +57,7 @@ def _open_cohorts(state: CertifiedState, rounds: Rounds, now: float | None) -> O
     stop = rounds.matured(now, state.guarantee.maturity)
     cohorts.feed(rounds, stop, slots, judged, group_decides=state.guarantee.group_decides)
     if rounds.keep == "rows":
-        rounds.keep_so_far(OPEN, cohorts.fed_to, cohorts)
+        rounds.cache.keep_prefix(OPEN, cohorts.fed_to, cohorts)
     return cohorts
 
 

@@ -252,7 +252,7 @@ def closed_rounds(
     between cuts.
     """
     closed: ClosedRounds | None
-    closed, rest = rounds.remembered(f"{CLOSED}, {before}", spans)
+    closed, rest = rounds.cache.of_cohorts(f"{CLOSED}, {before}", spans)
     if closed is None:
         closed = ClosedRounds.none(rounds, before=before)
     for span in rest:
@@ -265,7 +265,7 @@ def closed_rounds(
 
 def remember(rounds: Rounds, closed: ClosedRounds, *, before: bool) -> None:
     """Nobody need be looked at again."""
-    rounds.remember(f"{CLOSED}, {before}", closed.spans, closed)
+    rounds.cache.keep_cohorts(f"{CLOSED}, {before}", closed.spans, closed)
 
 
 def closed_sample(

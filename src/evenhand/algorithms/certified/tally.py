@@ -15,7 +15,7 @@ counted, and no person can be found in them.
 **Who is counted when.** A round is counted once, as soon as its outcome is known: it was rejected,
 or its label has come. Accepted rounds whose label may still come wait in a list; when the cohort
 closes, those left are unresolved. Whoever is overruled or erased, or whose group becomes known
-later, was counted as somebody else: then the table forgets the sums (`Rounds.keep_so_far`), and the
+later, was counted as somebody else: then the table forgets the sums (`Cache.keep_prefix`), and the
 cohort is counted anew from its rows. Looks are put in order when the cohort closes, so what is
 counted anew is the same to the last bit.
 """
@@ -153,7 +153,7 @@ class Tally:
         whole = self.copy()
         whole._add(table, self.waiting, table.outcomes(self.waiting), slots)
         looks = np.array(list(whole.looks)).reshape(-1, 3)
-        group = table.group_values(looks[:, 0].astype(np.int64))
+        group = table.group_codes.values_of(looks[:, 0].astype(np.int64))
         order = np.lexsort((looks[:, 2], looks[:, 1], _places(group)))
         accepted = AcceptedRounds(
             whole.rounds[order], whole.by_slot[order], slots.ends, slots.place, slots.below
