@@ -14,6 +14,7 @@ import pytest
 from tests.play import WORLD, decide_people, report_all
 
 from evenhand import storage
+from evenhand.algorithms.certified import drift
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
@@ -28,8 +29,11 @@ from evenhand.rounds import (
     Epoch,
     Rounds,
     least_level,
+    reports,
     sampling_level,
+    windows,
 )
+from evenhand.rounds.stored import from_fields, to_fields
 from evenhand.words import LabelledSample, Prices
 
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))
@@ -56,11 +60,11 @@ def written(rounds):
     return json.dumps([document, arrays])
 
 
-def changes_nothing(rounds, error, method, *arguments):
+def changes_nothing(rounds, error, enter, *arguments):
     """The call raises this error, and the table is as it was."""
     before = written(rounds)
     with pytest.raises(error) as caught:
-        getattr(rounds, method)(*arguments)
+        enter(rounds, *arguments)
     assert written(rounds) == before
     return caught.value
 
@@ -145,7 +149,9 @@ class TestAppending:
         rounds.append_counts(Counts.of_log(1, 10, log, 0.0, stream(1, "audit")))
         assert (rounds.decided, rounds.returned, len(rounds)) == (20, 20, 10)
         for round in (10, 19, 20):  # nobody can say who of ten people that was
-            changes_nothing(rounds, ProtocolError, "report", np.array([round]), np.array([1]))
+            changes_nothing(
+                rounds, ProtocolError, reports.enter_labels, np.array([round]), np.array([1])
+            )
 
 
 class TestReport:
@@ -153,35 +159,41 @@ class TestReport:
     def test_a_bad_label_is_an_error_and_is_not_rounded(self, label):
         rounds = table(told=False)
         accepted = of_kind(rounds, True)[:1]
-        error = changes_nothing(rounds, BadLabel, "report", accepted, np.array([label]))
+        error = changes_nothing(rounds, BadLabel, reports.enter_labels, accepted, np.array([label]))
         assert repr(label) in error.message
 
     def test_the_label_of_a_rejected_round_cannot_have_been_seen(self):
         rounds = table()
-        changes_nothing(rounds, ProtocolError, "report", of_kind(rounds, False)[:1], np.array([1]))
+        changes_nothing(
+            rounds, ProtocolError, reports.enter_labels, of_kind(rounds, False)[:1], np.array([1])
+        )
 
     @pytest.mark.parametrize("round", [-1, 60, 10**12])
     def test_an_unknown_round_is_an_error(self, round):
-        error = changes_nothing(table(), ProtocolError, "report", np.array([round]), np.array([1]))
+        error = changes_nothing(
+            table(), ProtocolError, reports.enter_labels, np.array([round]), np.array([1])
+        )
         assert str(round) in error.message
 
     def test_the_first_label_stands(self):
         rounds = table()
         accepted = of_kind(rounds, True)
         before = written(rounds)
-        rounds.report(accepted, PEOPLE.label[accepted])
+        reports.enter_labels(rounds, accepted, PEOPLE.label[accepted])
         assert written(rounds).replace('"has_new_labels", true', "") == before.replace(
             '"has_new_labels", true', ""
         )
-        changes_nothing(rounds, ProtocolError, "report", accepted[:1], -PEOPLE.label[accepted[:1]])
+        changes_nothing(
+            rounds, ProtocolError, reports.enter_labels, accepted[:1], -PEOPLE.label[accepted[:1]]
+        )
 
     def test_two_labels_for_one_round_in_one_report_are_disputed(self):
         rounds = table(told=False)
         round = of_kind(rounds, True)[0]
         changes_nothing(
-            rounds, ProtocolError, "report", np.array([round, round]), np.array([1, -1])
+            rounds, ProtocolError, reports.enter_labels, np.array([round, round]), np.array([1, -1])
         )
-        rounds.report(np.array([round, round]), np.array([-1, -1]))
+        reports.enter_labels(rounds, np.array([round, round]), np.array([-1, -1]))
         assert rounds["label"][round] == -1
 
     @pytest.mark.thorough
@@ -193,9 +205,9 @@ class TestReport:
         rounds = decide_people(Rounds(), PEOPLE, MIXED, stream(seed, "coins"))
         draw = np.random.default_rng(seed)
         accepted = of_kind(rounds, True)
-        rounds.report(accepted[:30], draw.choice([-1, 1], 30))
-        rounds.overrule(accepted[30:40], np.zeros(10, bool))
-        rounds.erase(accepted[40:45])
+        reports.enter_labels(rounds, accepted[:30], draw.choice([-1, 1], 30))
+        reports.overrule(rounds, accepted[30:40], np.zeros(10, bool))
+        reports.erase(rounds, accepted[40:45])
         told = draw.permutation(accepted[45:])
         labels = draw.choice([-1, 1], len(told)).astype(float)
         also, value = {
@@ -215,19 +227,19 @@ class TestReport:
         try:
             for place in range(len(told)):
                 one = slice(place, place + 1)
-                alone.report(told[one], labels[one], window_open=early[one])
+                reports.enter_labels(alone, told[one], labels[one], window_open=early[one])
         except (BadLabel, ProtocolError) as error:
             raised = type(error)
         if raised is None:
-            together.report(told, labels, window_open=early)
+            reports.enter_labels(together, told, labels, window_open=early)
             assert written(together) == written(alone)
         else:
-            changes_nothing(together, raised, "report", told, labels)
+            changes_nothing(together, raised, reports.enter_labels, told, labels)
         assert (raised is None) == (seed % 6 in (0, 1))
 
     def test_a_label_after_the_closing_serves_the_loss_alone(self):
         rounds = table(60, policy=EVERYBODY, told=False)
-        rounds.report(np.arange(60), PEOPLE.label[:60], closed=20)
+        reports.enter_labels(rounds, np.arange(60), PEOPLE.label[:60], closed=20)
         assert rounds["label_late"].sum() == 20
         assert rounds.count(0, 60).unresolved.sum() == 20
         assert rounds.log().rounds == 60
@@ -238,39 +250,41 @@ class TestOverrule:
     def test_an_accept_that_a_human_rejected_has_no_label_any_more(self):
         rounds = table()
         accepted = of_kind(rounds, True)[:7]
-        assert rounds.overrule(accepted, np.zeros(7, bool)).tolist() == accepted.tolist()
+        assert reports.overrule(rounds, accepted, np.zeros(7, bool)).tolist() == accepted.tolist()
         assert (rounds["label"][accepted] == 0).all()
         assert rounds["accept"][accepted].all()
         assert not rounds.resolved[accepted].any()
-        changes_nothing(rounds, ProtocolError, "report", accepted[:1], np.array([1]))
+        changes_nothing(rounds, ProtocolError, reports.enter_labels, accepted[:1], np.array([1]))
 
     def test_a_reject_that_a_human_accepted_stays_a_reject(self):
         rounds = table()
         before = rounds.count(0, 60)
         rejected = of_kind(rounds, False)
-        rounds.overrule(rejected, np.ones(len(rejected), bool))
+        reports.overrule(rounds, rejected, np.ones(len(rejected), bool))
         after = rounds.count(0, 60)
         assert (after.rejected == before.rejected).all()
         assert rounds.resolved[rejected].all()
         by_group = Counter((PEOPLE.group[i], False) for i in rejected)
         assert after.overruled == by_group
-        changes_nothing(rounds, ProtocolError, "report", rejected[:1], np.array([1]))
+        changes_nothing(rounds, ProtocolError, reports.enter_labels, rejected[:1], np.array([1]))
 
     def test_what_agrees_with_the_draw_and_what_is_reported_again_are_no_news(self):
         rounds = table()
         before = written(rounds)
-        assert len(rounds.overrule(np.arange(60), rounds["accept"].copy())) == 0
+        assert len(reports.overrule(rounds, np.arange(60), rounds["accept"].copy())) == 0
         assert written(rounds) == before
         accepted = of_kind(rounds, True)[:5]
-        rounds.overrule(accepted, np.zeros(5, bool))
+        reports.overrule(rounds, accepted, np.zeros(5, bool))
         once = written(rounds)
-        assert len(rounds.overrule(np.tile(accepted, 2), np.zeros(10, bool))) == 0
+        assert len(reports.overrule(rounds, np.tile(accepted, 2), np.zeros(10, bool))) == 0
         # the human comes round to the coin: the label stays lost
-        assert len(rounds.overrule(accepted, np.ones(5, bool))) == 0
+        assert len(reports.overrule(rounds, accepted, np.ones(5, bool))) == 0
         assert written(rounds) == once
 
     def test_all_are_overruled_or_nobody(self):
-        changes_nothing(table(), ProtocolError, "overrule", np.array([1, 2, 60]), np.zeros(3, bool))
+        changes_nothing(
+            table(), ProtocolError, reports.overrule, np.array([1, 2, 60]), np.zeros(3, bool)
+        )
 
 
 class TestErase:
@@ -279,7 +293,7 @@ class TestErase:
         accept = rounds["accept"].copy()
         chance = rounds["acceptance"].copy()
         gone = np.array([0, 5, 17, 59])
-        rounds.erase(gone)
+        reports.erase(rounds, gone)
         assert (rounds.features_of(gone) == 0).all()
         assert (rounds.prices.false_accept[gone] == 0).all()
         assert rounds.groups_of(gone).tolist() == [None] * 4
@@ -319,28 +333,30 @@ class TestErase:
                 prices=Prices(price, 1.0),
             )
             rounds.returned = 60
-            rounds.report(np.arange(0, 60, 2), label[::2])
-            rounds.erase(gone)
+            reports.enter_labels(rounds, np.arange(0, 60, 2), label[::2])
+            reports.erase(rounds, gone)
             tables.append(rounds)
         assert written(tables[0]) == written(tables[1])
 
     def test_nothing_more_can_be_reported_and_erasing_again_is_no_news(self):
         rounds = table(policy=EVERYBODY, told=False)
-        assert rounds.erase(np.array([3, 3, 9])).tolist() == [3, 9]
-        assert len(rounds.erase(np.array([3]))) == 0
+        assert reports.erase(rounds, np.array([3, 3, 9])).tolist() == [3, 9]
+        assert len(reports.erase(rounds, np.array([3]))) == 0
         one = np.array([3])
-        changes_nothing(rounds, ProtocolError, "report", one, np.array([1]))
-        changes_nothing(rounds, ProtocolError, "report", np.array([1, 9]), np.array([1, 1]))
-        changes_nothing(rounds, ProtocolError, "overrule", one, np.array([False]))
-        changes_nothing(rounds, ProtocolError, "report_group", one, np.array(["a"]))
+        changes_nothing(rounds, ProtocolError, reports.enter_labels, one, np.array([1]))
+        changes_nothing(
+            rounds, ProtocolError, reports.enter_labels, np.array([1, 9]), np.array([1, 1])
+        )
+        changes_nothing(rounds, ProtocolError, reports.overrule, one, np.array([False]))
+        changes_nothing(rounds, ProtocolError, reports.enter_groups, one, np.array(["a"]))
         assert rounds.missing_labels == 58
 
     def test_all_are_erased_or_nobody(self):
-        changes_nothing(table(), ProtocolError, "erase", np.array([1, 2, 60]))
+        changes_nothing(table(), ProtocolError, reports.erase, np.array([1, 2, 60]))
 
     def test_a_table_of_erased_people_has_nothing_to_learn_from(self):
         rounds = table(5)
-        rounds.erase(np.arange(5))
+        reports.erase(rounds, np.arange(5))
         assert rounds.log() is None
         assert list(rounds.logs()) == []
 
@@ -365,20 +381,20 @@ class TestLateGroups:
 
     def test_a_late_group_is_marked(self):
         rounds = self.rounds()
-        rounds.report_group(np.array([1, 2, 3]), self.told("b", "a", "b"))
+        reports.enter_groups(rounds, np.array([1, 2, 3]), self.told("b", "a", "b"))
         assert rounds.groups_of(slice(None)).tolist() == ["a", "b", "a", "b", None, None]
         assert rounds["group_late"].tolist() == [False, True, True, False, False, False]
         assert sum(rounds.count(0, 6).late_groups.values()) == 2
 
     def test_after_the_closing_it_changes_nothing(self):
         rounds = self.rounds()
-        rounds.report_group(np.array([1, 4]), self.told("b", "a"), closed=3)
+        reports.enter_groups(rounds, np.array([1, 4]), self.told("b", "a"), closed=3)
         assert rounds.groups_of(slice(None)).tolist() == ["a", None, None, "b", "a", None]
 
     def test_an_unknown_group_contradicts_nothing(self):
         rounds = self.rounds()
         before = written(rounds)
-        rounds.report_group(np.array([0, 1]), self.told(None, None))
+        reports.enter_groups(rounds, np.array([0, 1]), self.told(None, None))
         assert written(rounds) == before
 
     @pytest.mark.parametrize(
@@ -387,7 +403,11 @@ class TestLateGroups:
     )
     def test_all_groups_are_entered_or_none(self, numbers, groups):
         changes_nothing(
-            self.rounds(), ProtocolError, "report_group", np.array(numbers), self.told(*groups)
+            self.rounds(),
+            ProtocolError,
+            reports.enter_groups,
+            np.array(numbers),
+            self.told(*groups),
         )
 
     def test_people_are_counted_by_group(self):
@@ -400,18 +420,20 @@ class TestTime:
     def test_a_label_within_the_window_settles_and_a_later_one_does_not(self):
         rounds = table(8, policy=EVERYBODY, told=False, at=0.0)
         for numbers, labels, now in (([0, 1], [1, -1], 9.9), ([2, 3], [1, -1], 10.0)):
-            window_open = rounds.window_open(np.array(numbers), now, 10.0)
-            rounds.report(np.array(numbers), np.array(labels), window_open=window_open)
+            window_open = windows.window_open(rounds, np.array(numbers), now, 10.0)
+            reports.enter_labels(
+                rounds, np.array(numbers), np.array(labels), window_open=window_open
+            )
         assert rounds["settled"].tolist() == [1, -1, 0, 0, 0, 0, 0, 0]
         assert rounds["label"].tolist() == [1, -1, 1, -1, 0, 0, 0, 0]
 
     def test_who_is_lost_within_the_window_has_not_come_and_later_nothing_changes(self):
         rounds = table(4, policy=EVERYBODY, told=False)
-        rounds.report(np.arange(4), np.array([1, -1, 1, -1]))
-        rounds.overrule(np.array([0]), np.array([False]), window_open=True)
-        rounds.erase(np.array([1]), window_open=True)
-        rounds.overrule(np.array([2]), np.array([False]), window_open=False)
-        rounds.erase(np.array([3]), window_open=False)
+        reports.enter_labels(rounds, np.arange(4), np.array([1, -1, 1, -1]))
+        reports.overrule(rounds, np.array([0]), np.array([False]), window_open=True)
+        reports.erase(rounds, np.array([1]), window_open=True)
+        reports.overrule(rounds, np.array([2]), np.array([False]), window_open=False)
+        reports.erase(rounds, np.array([3]), window_open=False)
         assert rounds["settled"].tolist() == [0, 0, 1, -1]
         assert rounds["label"].tolist() == [0, 0, 0, 0]
 
@@ -419,34 +441,34 @@ class TestTime:
         rounds = table(10, told=False)
         one = np.array([0])
         for more in (PATIENCE - 1, 1):
-            assert bool(np.all(rounds.window_open(one, None, None)))
+            assert bool(np.all(windows.window_open(rounds, one, None, None)))
             decide_people(rounds, first(more), MIXED, stream(1, "more"), epoch=1)
-        assert not np.any(rounds.window_open(one, None, None))
+        assert not np.any(windows.window_open(rounds, one, None, None))
 
     def test_cohorts_close_in_the_order_of_arrival(self):
         rounds = Rounds()
         for at in (1.0, None, 3.0):
             decide_people(rounds, first(2), EVERYBODY, stream(1, "coins"), epoch=1, at=at)
-        assert rounds.matured(None, None) == 6
-        assert rounds.matured(5.9, 5.0) == 0
-        assert rounds.matured(50.0, 5.0) == 2  # nobody knows when the next window ends
+        assert windows.matured(rounds, None, None) == 6
+        assert windows.matured(rounds, 5.9, 5.0) == 0
+        assert windows.matured(rounds, 50.0, 5.0) == 2  # nobody knows when the next window ends
 
     def test_rounds_of_a_call_that_has_not_returned_are_not_mature(self):
         rounds = table(10)
         rounds.returned = 4
-        assert rounds.matured(None, None) == 4
+        assert windows.matured(rounds, None, None) == 4
         assert rounds.log().rounds <= 4
         assert rounds.resolved_before(10) <= 4
-        assert rounds.settled_for_drift(0, None, None) <= 4
+        assert drift.settled_before(rounds, 0, None, None) <= 4
 
     def test_what_is_settled_for_drift_waits_for_what_is_not(self):
         rounds = table(60, policy=EVERYBODY, told=False)
-        rounds.report(np.r_[0:20, 21:60], np.ones(59, int))
-        assert rounds.settled_for_drift(0, None, None) == 20
+        reports.enter_labels(rounds, np.r_[0:20, 21:60], np.ones(59, int))
+        assert drift.settled_before(rounds, 0, None, None) == 20
         decide_people(rounds, first(PATIENCE), EVERYBODY, stream(1, "more"), epoch=1)
         # the label of round 20 counts as "not come" now
-        assert rounds.settled_for_drift(0, None, None) == 60
-        assert rounds.settled_for_drift(0, 100.0, 5.0) == 0
+        assert drift.settled_before(rounds, 0, None, None) == 60
+        assert drift.settled_before(rounds, 0, 100.0, 5.0) == 0
 
     def test_the_first_missing_label(self):
         """Against a loop, while labels come, are lost and people are added."""
@@ -456,11 +478,11 @@ class TestTime:
             accepted = of_kind(rounds, True)
             open_rows = accepted[~rounds.label_discarded[accepted]]
             some = draw.choice(open_rows, 12)
-            rounds.report(some, PEOPLE.label[some % 400])
+            reports.enter_labels(rounds, some, PEOPLE.label[some % 400])
             if draw.random() < 0.2:
-                rounds.erase(draw.choice(rounds.decided, 1))
+                reports.erase(rounds, draw.choice(rounds.decided, 1))
             if draw.random() < 0.2:
-                rounds.overrule(draw.choice(open_rows, 1), np.array([False]))
+                reports.overrule(rounds, draw.choice(open_rows, 1), np.array([False]))
             if draw.random() < 0.1:
                 decide_people(rounds, first(20), MIXED, draw, epoch=1)
             for may_come in (False, True):
@@ -468,7 +490,7 @@ class TestTime:
                 if may_come:
                     lacking &= ~rounds.label_discarded
                 expected = np.flatnonzero(np.append(lacking, True))[0]
-                assert rounds.first_missing(may_come=may_come) == expected
+                assert windows.first_missing(rounds, may_come=may_come) == expected
 
 
 def marked_table(seed, people=400):
@@ -477,12 +499,14 @@ def marked_table(seed, people=400):
     rounds = table(people, told=False)
     accepted = of_kind(rounds, True)
     early, late = np.split(draw.permutation(accepted), [len(accepted) // 2])
-    rounds.report(early, PEOPLE.label[early], window_open=draw.random(len(early)) < 0.8)
-    rounds.report(late[:40], PEOPLE.label[late[:40]], closed=people)
+    reports.enter_labels(
+        rounds, early, PEOPLE.label[early], window_open=draw.random(len(early)) < 0.8
+    )
+    reports.enter_labels(rounds, late[:40], PEOPLE.label[late[:40]], closed=people)
     for numbers in (accepted, of_kind(rounds, False)):
         some = draw.choice(numbers, 30, replace=False)
-        rounds.overrule(some, ~rounds["accept"][some])
-    rounds.erase(draw.choice(people, 40, replace=False))
+        reports.overrule(rounds, some, ~rounds["accept"][some])
+    reports.erase(rounds, draw.choice(people, 40, replace=False))
     return rounds
 
 
@@ -578,7 +602,7 @@ class TestCounting:
 
     def test_people_are_those_who_were_not_erased(self):
         rounds = table(20)
-        rounds.erase(np.array([4, 7]))
+        reports.erase(rounds, np.array([4, 7]))
         features, group, weight = rounds.people(0, 20)
         left = np.setdiff1d(np.arange(20), [4, 7])
         assert (features == PEOPLE.features[left]).all()
@@ -589,7 +613,7 @@ class TestCounting:
 class TestArrivals:
     def test_they_are_the_first_people_in_order(self):
         rounds = table(60, policy=EVERYBODY)
-        rounds.overrule(np.array([5]), np.array([False]))
+        reports.overrule(rounds, np.array([5]), np.array([False]))
         arrivals = rounds.arrivals(40, without=(7, 50))
         assert (arrivals.features == PEOPLE.features[:40]).all()
         known = np.where(np.isin(np.arange(40), [5, 7]), 0, PEOPLE.label[:40])
@@ -642,16 +666,16 @@ class TestServiceRows:
         copied = Rounds()
         copied.open(rounds.epoch)
         self.again(rounds, copied, 0, 60)
-        assert copied.first_missing() == 0
+        assert windows.first_missing(copied) == 0
         report_all(rounds, first(60))
         copied.drop_from(10)
         assert (copied.decided, copied.returned, len(copied)) == (10, 10, 10)
         self.again(rounds, copied, 10, 60)
         assert (copied["label"][10:] == PEOPLE.label[10:60]).all()
-        assert copied.first_missing() == 0
+        assert windows.first_missing(copied) == 0
         copied.drop_from(0)
         self.again(rounds, copied, 0, 60)
-        assert copied.first_missing() == 60
+        assert windows.first_missing(copied) == 60
 
 
 class TestStoring:
@@ -663,8 +687,8 @@ class TestStoring:
     @pytest.mark.parametrize("at", [None, 3.0])
     def test_a_table_comes_back_as_it_was(self, at):
         rounds = table(60, at=at, prices=Prices(np.linspace(0, 1, 60), 1.0))
-        rounds.erase(np.array([3]))
-        rounds.overrule(np.array([5]), ~rounds["accept"][[5]])
+        reports.erase(rounds, np.array([3]))
+        reports.overrule(rounds, np.array([5]), ~rounds["accept"][[5]])
         rounds.append_counts(
             Counts.of_log(
                 1,
@@ -678,7 +702,9 @@ class TestStoring:
         assert written(copied) == written(rounds)
         for name in KINDS:
             np.testing.assert_array_equal(copied[name], rounds[name])
-        copied.report(of_kind(copied, True)[10:11], copied["label"][of_kind(copied, True)[10:11]])
+        reports.enter_labels(
+            copied, of_kind(copied, True)[10:11], copied["label"][of_kind(copied, True)[10:11]]
+        )
         decide_people(copied, first(5), MIXED, stream(1, "more"), epoch=1)
         assert copied.decided == 75
 
@@ -704,13 +730,13 @@ class TestStoring:
     )
     def test_columns_that_no_run_can_have_led_to_are_an_error(self, column, row, value):
         rounds = table()
-        stored = rounds.to_fields()
+        stored = to_fields(rounds)
         stored["columns"] = {name: values.copy() for name, values in stored["columns"].items()}
         place = of_kind(rounds, row != "rejected")[3]
-        Rounds.from_fields(stored)
+        from_fields(stored)
         stored["columns"][column][place] = value
         with pytest.raises(InvalidInput):
-            Rounds.from_fields(stored)
+            from_fields(stored)
 
     @pytest.mark.parametrize(
         "change",
@@ -727,24 +753,24 @@ class TestStoring:
         ],
     )
     def test_columns_of_another_shape_kind_or_name_are_an_error(self, change):
-        stored = table().to_fields()
+        stored = to_fields(table())
         stored["columns"] = dict(stored["columns"])
         change(stored)
         with pytest.raises(InvalidInput):
-            Rounds.from_fields(stored)
+            from_fields(stored)
 
     def test_a_round_stands_in_the_table_once(self):
         """Rounds in rows and the same rounds in counts, with a counter that fits their number."""
         log = RoundLog(np.zeros((1, 1)), None, [1.0], [0.0], [5.0], [5.0])
-        stored = table(10).to_fields()
+        stored = to_fields(table(10))
         for first_counted in (10, 0, 20):
             counts = Counts.of_log(1, first_counted, log, 0.0, stream(1, "audit"))
             changed = stored | {"counted": [counts], "decided": 20}
             if first_counted == 10:
-                assert Rounds.from_fields(changed).decided == 20
+                assert from_fields(changed).decided == 20
             else:
                 with pytest.raises(InvalidInput):
-                    Rounds.from_fields(changed)
+                    from_fields(changed)
 
 
 def test_one_label_is_entered_as_several_are():
@@ -763,8 +789,8 @@ def test_one_label_is_entered_as_several_are():
             acceptance=np.full(6, 0.5),
             at=3.0,
         )
-        rounds.overrule(np.array([3]), np.array([False]))
-        rounds.erase(np.array([4]))
+        reports.overrule(rounds, np.array([3]), np.array([False]))
+        reports.erase(rounds, np.array([4]))
         return rounds
 
     for window, now in ((None, None), (2.0, 4.0), (2.0, 9.0)):
@@ -773,18 +799,23 @@ def test_one_label_is_entered_as_several_are():
             slow = table()
             for round, label in ((0, 1), (1, -1)):
                 single = np.array([round])
-                slow.report(
+                reports.enter_labels(
+                    slow,
                     single,
                     np.array([label]),
-                    window_open=slow.window_open(single, now, window),
+                    window_open=windows.window_open(slow, single, now, window),
                     closed=closed,
                 )
-                assert fast.report_one(round, label, now=now, window=window, closed=closed)
+                assert reports.enter_label(
+                    fast, round, label, now=now, window=window, closed=closed
+                )
             for name in KINDS:
                 assert np.array_equal(fast[name], slow[name], equal_nan=name == "at")
             before = fast["label"].copy()
             for round, label in ((0, 1), (0, -1), (2, 1), (3, 1), (4, 1), (9, 1), (-1, 1), (5, 0)):
-                assert not fast.report_one(round, label, now=now, window=window, closed=closed)
+                assert not reports.enter_label(
+                    fast, round, label, now=now, window=window, closed=closed
+                )
             assert np.array_equal(fast["label"], before)
 
 
@@ -792,8 +823,8 @@ def test_what_was_derived_so_far_is_forgotten_with_people():
     rounds = table()
     assert rounds.cache.of_prefix("sum") == (0, None)
     for forget in (
-        lambda: rounds.erase(np.array([3])),
-        lambda: rounds.overrule(np.array([5]), ~rounds["accept"][[5]]),
+        lambda: reports.erase(rounds, np.array([3])),
+        lambda: reports.overrule(rounds, np.array([5]), ~rounds["accept"][[5]]),
         lambda: rounds.drop_from(50),
     ):
         rounds.cache.keep_prefix("sum", 40, "all of them")
@@ -854,7 +885,7 @@ def test_features_in_chunks_are_those_of_one_array(monkeypatch, size):
             append_accepted(rounds, new)
     rounds.returned = rounds.decided
     gone = np.array([0, 4, 5, 63, 64, 150])
-    rounds.erase(gone)
+    reports.erase(rounds, gone)
     whole[gone] = 0.0
 
     def check(table, expected):
@@ -866,7 +897,7 @@ def test_features_in_chunks_are_those_of_one_array(monkeypatch, size):
             np.testing.assert_array_equal(table.features_of(rows), expected[rows])
 
     check(rounds, whole)
-    check(Rounds.from_fields(rounds.to_fields()), whole)
+    check(from_fields(to_fields(rounds)), whole)
     rounds.drop_from(100)
     check(rounds, whole[:100])
 
@@ -891,11 +922,11 @@ def test_times_take_memory_once_one_is_given():
     for _ in range(100):
         one_more(None)
     assert rounds["at"].strides == (0,)  # one number for all
-    for stored in (rounds, Rounds.from_fields(rounds.to_fields())):
+    for stored in (rounds, from_fields(to_fields(rounds))):
         np.testing.assert_array_equal(stored["at"], times)
     for at in (3.0, 3.0, None, *np.arange(4.0, 200.0)):
         one_more(at)
-    for stored in (rounds, Rounds.from_fields(rounds.to_fields())):
+    for stored in (rounds, from_fields(to_fields(rounds))):
         np.testing.assert_array_equal(stored["at"], times)
         stored.append_one(1, np.ones((1, 1)), "a", True, 1.0, False, None, 250.0)
         assert stored["at"][-1] == 250.0

@@ -41,7 +41,7 @@ from evenhand.keys import KeyBook, NamedKey, as_keys, person_hashes
 from evenhand.people import as_known_groups, require_same_order
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Counts, Epoch, Rounds
+from evenhand.rounds import Counts, Epoch, Rounds, reports, windows
 from evenhand.schema import Schema, is_frame
 from evenhand.shown import INK, Brief, Shown
 from evenhand.words import (
@@ -561,7 +561,7 @@ class EpochLearner(Shown):
             return False
         if self.algorithm.maturity is None:
             return rounds.has_new_labels
-        return rounds.matured(self.now, self.algorithm.maturity) > rounds.epoch.closed
+        return windows.matured(rounds, self.now, self.algorithm.maturity) > rounds.epoch.closed
 
     @property
     def rounds_left(self) -> int:
@@ -675,11 +675,12 @@ class EpochLearner(Shown):
                     argument="label",
                 )
             if group is not None:
-                self.rounds.check_group(rounds, as_reported_groups(group, len(rounds)))
-            self.rounds.report(
+                reports.check_groups(self.rounds, rounds, as_reported_groups(group, len(rounds)))
+            reports.enter_labels(
+                self.rounds,
                 rounds,
                 labels,
-                window_open=self.rounds.window_open(rounds, now, self.algorithm.maturity),
+                window_open=windows.window_open(self.rounds, rounds, now, self.algorithm.maturity),
                 closed=self.rounds.epoch.closed,
             )
             self.now = now
@@ -694,7 +695,7 @@ class EpochLearner(Shown):
         labels = np.atleast_1d(np.asarray(label))
         if rounds.shape != labels.shape:
             return rounds, label, group  # refused below
-        known = np.array([self.rounds.known_label(one) for one in rounds.tolist()])
+        known = np.array([reports.known_label(self.rounds, one) for one in rounds.tolist()])
         new = (known == 0) | (known != labels)
         if not new.any():
             given = as_keys(key)[0].given
@@ -724,8 +725,13 @@ class EpochLearner(Shown):
         """Most labels come one by one: enter a plain one without arrays."""
         if not isinstance(round, int) or type(label) is not int:
             return False  # True equals 1, and is none of the two labels
-        entered = self.rounds.report_one(
-            round, label, now=now, window=self.algorithm.maturity, closed=self.rounds.epoch.closed
+        entered = reports.enter_label(
+            self.rounds,
+            round,
+            label,
+            now=now,
+            window=self.algorithm.maturity,
+            closed=self.rounds.epoch.closed,
         )
         if entered:
             self.now = now
@@ -773,7 +779,7 @@ class EpochLearner(Shown):
                 )
             decided = np.broadcast_to(decided, rounds.shape)
             window_open = self._window_open(rounds)
-            self._forget(self.rounds.overrule(rounds, decided, window_open=window_open))
+            self._forget(reports.overrule(self.rounds, rounds, decided, window_open=window_open))
 
     def erase(self, round: ArrayLike | None = None, *, key: object = None) -> None:
         """Forget the person of one round, or of several.
@@ -799,7 +805,7 @@ class EpochLearner(Shown):
         with self.lock:
             rounds = self._named_rounds(round, key)
             window_open = self._window_open(rounds)
-            self._forget(self.rounds.erase(rounds, window_open=window_open))
+            self._forget(reports.erase(self.rounds, rounds, window_open=window_open))
             self.keys.erase(rounds)
 
     def report_group(
@@ -829,10 +835,10 @@ class EpochLearner(Shown):
         with self.lock:
             rounds = self._named_rounds(round, key)
             groups = as_reported_groups(group, len(rounds))
-            self.rounds.report_group(rounds, groups, closed=self.rounds.epoch.closed)
+            reports.enter_groups(self.rounds, rounds, groups, closed=self.rounds.epoch.closed)
 
     def _window_open(self, rounds: IntArray) -> Any:
-        return self.rounds.window_open(rounds, self.now, self.algorithm.maturity)
+        return windows.window_open(self.rounds, rounds, self.now, self.algorithm.maturity)
 
     def _forget(self, lost: IntArray) -> None:
         if len(lost) and isinstance(self.algorithm, Forgets):

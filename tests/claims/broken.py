@@ -27,7 +27,7 @@ from evenhand.fairness.rates import as_rates
 from evenhand.hypotheses.finite import TableRow
 from evenhand.learners import EpochLearner, Exp4, TwoPhaseLearner
 from evenhand.policies import Mixture
-from evenhand.rounds import Arrivals, Epoch, Rounds
+from evenhand.rounds import Arrivals, Epoch, Rounds, windows
 from evenhand.words import Prices
 
 H2 = TableRow((True, False, True, False, False, True, True, False))
@@ -194,7 +194,7 @@ class PrefixRule(HastyRule):
     """Takes the people before the first missing label."""
 
     def length(self, rounds: Rounds) -> int:
-        return rounds.first_missing()
+        return windows.first_missing(rounds)
 
 
 class LaterRule(ExplorationRule):

@@ -26,7 +26,7 @@ from tests.late import LabelDelays, simulate_late
 
 from evenhand.algorithms.certified import step
 from evenhand.learners import CertifiedLearner
-from evenhand.rounds import NEVER, Rounds
+from evenhand.rounds import NEVER, Rounds, reports, windows
 
 WINDOW, STEP, ROUNDS = 10.0, 50, 20_000
 LIVES, CONTROLS, CHANGED = 300, 20, 50
@@ -108,9 +108,11 @@ def suspended_by_closings(seed, wrong=False):
                 come = pending[:, 0] <= learner.round
                 _, reported, labels = pending[come].T
                 pending = pending[~come]
-                window_open = rounds.window_open(reported, None, None)
+                window_open = windows.window_open(rounds, reported, None, None)
                 closed = learner.epoch.closed
-                rounds.report(reported, labels, window_open=window_open, closed=closed)
+                reports.enter_labels(
+                    rounds, reported, labels, window_open=window_open, closed=closed
+                )
             close_epoch(learner)
     return learner.state.ended
 

@@ -27,7 +27,7 @@ from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learner import EpochLearner
 from evenhand.policies import Mixture
-from evenhand.rounds import Counts, Rounds
+from evenhand.rounds import Counts, Rounds, windows
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def cohorts_closed_again(patch):
     """Every closing takes all rounds from the first on."""
 
     def everything(state, rounds, now):
-        spans = rounds.spans(0, rounds.matured(now, state.guarantee.maturity))
+        spans = rounds.spans(0, windows.matured(rounds, now, state.guarantee.maturity))
         return [rounds.count(first, stop) for _, first, stop in spans]
 
     patch.setattr(step, "matured", everything)

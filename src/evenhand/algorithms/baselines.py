@@ -58,7 +58,7 @@ from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
-from evenhand.rounds import FOREVER, Arrivals, Epoch, Rounds
+from evenhand.rounds import FOREVER, Arrivals, Epoch, Rounds, windows
 from evenhand.schema import Schema
 from evenhand.shares import require_promise
 from evenhand.words import FloatArray, IntArray, Prices
@@ -286,7 +286,7 @@ def _explored_people(rounds: Rounds) -> Arrivals:
     """
     turns = [epoch.number for epoch in rounds.epochs if epoch.phase == "explore"]
     rows = np.isin(rounds["epoch"], turns) & (rounds["label"] != 0) & ~rounds.label_discarded
-    rows &= rounds["round"] < rounds.first_missing(may_come=True)
+    rows &= rounds["round"] < windows.first_missing(rounds, may_come=True)
     features = [rounds.features_of(rows)]
     groups = [rounds.groups_of(rows).astype(object)]
     labels = [rounds["label"][rows].astype(np.int64)]

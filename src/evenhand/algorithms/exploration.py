@@ -26,7 +26,7 @@ from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import is_known
 from evenhand.fairness.rates import Rate
-from evenhand.rounds import Arrivals, Rounds
+from evenhand.rounds import Arrivals, Rounds, windows
 from evenhand.shown import counted
 from evenhand.words import FloatArray, Group, IntArray, LabelledSample
 
@@ -246,7 +246,7 @@ class ExplorationRule:
         Which one that is depends on the pairs (group, label) of the people in their order of
         arrival, and not on when labels come.
         """
-        complete = rounds.first_missing()
+        complete = windows.first_missing(rounds)
         while exploration.size <= complete:
             arrivals = rounds.arrivals(exploration.size)
             verdict = self.verdict(arrivals)
@@ -434,7 +434,7 @@ class ExplorationRule:
         if exploration.slack is not None:
             about_groups = self._about_groups(exploration, rounds)
             return (*self._about_sample(exploration.slack), *about_groups)
-        waiting = rounds.first_missing()
+        waiting = windows.first_missing(rounds)
         if waiting < exploration.size <= rounds.decided:
             return (_waiting_for(waiting, rounds),)
         short = self.shortfall(rounds.arrivals(rounds.decided) if rounds.decided else None)

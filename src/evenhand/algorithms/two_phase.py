@@ -76,7 +76,7 @@ from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
-from evenhand.rounds import Epoch, Rounds
+from evenhand.rounds import Epoch, Rounds, windows
 from evenhand.schema import Schema
 from evenhand.shares import require_delta, require_promise
 from evenhand.words import IntArray, LabelledSample, Prices
@@ -462,7 +462,7 @@ class TwoPhase:
         if self.sides == 2 and stop == 0:  # while exploring, rejecting had probability 0
             stop = explored_rounds(rounds)
         # whoever lacks a label may still get it, so the sum is kept up to there
-        complete = min(state.learned_to, rounds.first_missing(), rounds.returned)
+        complete = min(state.learned_to, windows.first_missing(rounds), rounds.returned)
         complete = max(stop, complete)
         for last in (complete, state.learned_to):
             log = rounds.log_between(stop, last, with_group=with_group)
@@ -612,4 +612,4 @@ def settled_rounds(rounds: Rounds) -> int:
     Labels that never come delay a round until as many have been decided after it as before it. All
     of this concerns regret alone.
     """
-    return max(rounds.decided // 2, rounds.first_missing(may_come=True))
+    return max(rounds.decided // 2, windows.first_missing(rounds, may_come=True))

@@ -37,7 +37,6 @@ from evenhand.rounds.table import (
     FOREVER,
     KINDS,
     NEVER,
-    PATIENCE,
     Arrivals,
     Epoch,
     Keep,
@@ -45,6 +44,7 @@ from evenhand.rounds.table import (
     least_level,
     sampling_level,
 )
+from evenhand.rounds.windows import PATIENCE
 
 __all__ = [
     "AT_ONCE",

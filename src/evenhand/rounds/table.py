@@ -7,12 +7,10 @@ from math import ceil, log2
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.errors import InvalidInput, ProtocolError
+from evenhand.errors import ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts, numbered, prices_of
-from evenhand.people import as_reported_labels
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.rounds.cache import Cache, Span
 from evenhand.rounds.counts import Counts, GroupCounts
@@ -25,12 +23,6 @@ Keep = Literal["rows", "counts"]
 """What a table keeps of people: their rows, or counts alone."""
 AT_ONCE = 65_536
 """Rows of an empty table, and rows that are looked at at a time."""
-PATIENCE = 100
-"""Without a maturity window, a label counts as "not come" for the drift tests once this many
-people have been decided after the call that decided the person. A preset number: the category of
-a person must not depend on when somebody looks.
-"""
-
 FOREVER = NEVER = 2**52
 """The length of an epoch that never ends, and the round of a look that never comes: below 2^53, so
 that JSON holds it exactly.
@@ -167,15 +159,15 @@ class Rounds:
         """How many rows have left."""
         self.dropped_bill = 0
         """What they add to `audit_bill`."""
-        self._size = 0
-        self._data: dict[str, Column] = {
+        self.n_rows = 0
+        self.data: dict[str, Column] = {
             name: np.zeros(FIRST_CAPACITY, kind) for name, kind in KINDS.items()
         }
-        self._data["at"] = _no_times(FIRST_CAPACITY)
+        self.data["at"] = _no_times(FIRST_CAPACITY)
         self._timed = False  # whether a time was ever given
         self._capacity = FIRST_CAPACITY
-        self._features = FeatureTable(0)
-        self._prices: FloatArray | None = None  # (capacity, 2): false accept, false reject
+        self.features = FeatureTable(0)
+        self.owed: FloatArray | None = None  # (capacity, 2): false accept, false reject
         self.group_codes = GroupCodes()
         self.counted: list[Counts] = []
         """Rounds that were decided in aggregate (by a simulator): they have no rows."""
@@ -196,8 +188,8 @@ class Rounds:
         self.has_new_labels = False
         """Whether labels were reported since the last step."""
         self.cache = Cache()
-        self._complete = 0
-        """No round before this one lacks its label (a memory of `first_missing`)."""
+        self.complete_to = 0
+        """No round before this one lacks its label (a memory of `windows.first_missing`)."""
         self.audit_bill = 0
         """People whom the audit coin accepted and who were bad, or may have been: their label has
         not come, or they were erased. Whom a human rejected before the label came is none of
@@ -222,32 +214,32 @@ class Rounds:
         return self.epochs[epoch - 1].mixture
 
     def __len__(self) -> int:
-        return self._size
+        return self.n_rows
 
     def __getitem__(self, name: str) -> Column:
         """One column, as a view of its rows."""
-        return self._data[name][: self._size]
+        return self.data[name][: self.n_rows]
 
     @property
     def columns(self) -> int:
         """How many features a person has; 0 while nobody has been decided."""
-        return self._features.columns
+        return self.features.columns
 
     def features_of(self, rows: slice | IntArray | BoolArray) -> FloatArray:
         """The features of some rows; zeros where the person was erased."""
         if isinstance(rows, slice):
-            start, stop, _ = rows.indices(self._size)
-            return self._features.between(start, max(start, stop))
+            start, stop, _ = rows.indices(self.n_rows)
+            return self.features.between(start, max(start, stop))
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
-        return self._features.at(rows.astype(np.int64, copy=False))
+        return self.features.at(rows.astype(np.int64, copy=False))
 
     @property
     def prices(self) -> Prices | None:
         """What errors cost, where people have prices of their own."""
-        if self._prices is None:
+        if self.owed is None:
             return None
-        owed = self._prices[: self._size]
+        owed = self.owed[: self.n_rows]
         return Prices(owed[:, 0], owed[:, 1])
 
     @property
@@ -255,9 +247,9 @@ class Rounds:
         """What the loss may learn from: rejected rounds, and accepted ones whose label has come;
         never an erased one.
         """
-        return self._resolved(slice(0, self._size))
+        return self.resolved_in(slice(0, self.n_rows))
 
-    def _resolved(self, rows: slice) -> BoolArray:
+    def resolved_in(self, rows: slice) -> BoolArray:
         accept = self["accept"][rows]
         erased = self["erased"][rows]
         labelled = (self["label"][rows] != 0) & ~(erased | (self["overruled"][rows] & accept))
@@ -279,9 +271,9 @@ class Rounds:
     def resolved_before(self, stop: int) -> int:
         """How many rounds before `stop` the loss may learn from: those whose call has returned."""
         stop = min(stop, self.returned)
-        rows = self._rows_from(0, stop)
+        rows = self.rows_between(0, stop)
         counted = sum(round(chunk.log.rounds) for chunk in self.counted if chunk.first < stop)
-        return int(self._resolved(rows).sum()) + counted
+        return int(self.resolved_in(rows).sum()) + counted
 
     def groups_of(self, rows: slice | IntArray | BoolArray) -> GroupArray:
         """The groups of some rows: texts or numbers where all are known, else objects."""
@@ -289,7 +281,7 @@ class Rounds:
 
     def people_by_group(self, first: int = 0) -> dict[Group, int]:
         """How many people of each group were decided from round `first` on; None: unknown."""
-        rows = self._rows_from(first)
+        rows = self.rows_between(first)
         counts: dict[Group, int] = {}
         for value, many in zip(*np.unique(self["group"][rows], return_counts=True), strict=True):
             group = None if value == UNKNOWN else self.group_codes.values[value]
@@ -302,12 +294,46 @@ class Rounds:
                     counts[group] = counts.get(group, 0) + many
         return {group: many for group, many in counts.items() if many}
 
-    def _rows_from(self, first: int, stop: int | None = None) -> slice:
+    def rows_between(self, first: int, stop: int | None = None) -> slice:
         """The rows of rounds first .. stop - 1."""
         numbers = self["round"]
         begin = int(np.searchsorted(numbers, first))
-        end = self._size if stop is None else int(np.searchsorted(numbers, stop))
+        end = self.n_rows if stop is None else int(np.searchsorted(numbers, stop))
         return slice(begin, end)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are rounds without a row."""
+        return bool(self.counted or self.dropped)
+
+    def rows_of(self, rounds: IntArray) -> IntArray:
+        """The row of each of these rounds, which were decided one by one."""
+        return np.asarray(np.searchsorted(self["round"], rounds)) if self.has_gaps else rounds
+
+    def find(self, round_ids: IntArray) -> IntArray:
+        """The row of each round; ProtocolError if one is unknown."""
+        numbers = self["round"]
+        if not self.has_gaps and len(numbers):
+            rows = round_ids  # round n is row n
+            unknown = (round_ids < 0) | (round_ids >= len(numbers))
+        else:
+            rows = np.searchsorted(numbers, round_ids)
+            known = np.append(numbers, -1)[np.minimum(rows, len(numbers))]
+            unknown = known != round_ids
+        if unknown.any() and self.dropped:
+            round = round_ids[int(np.argmax(unknown))]
+            raise ProtocolError(
+                f"round {round} is unknown, or has been counted: counts alone are kept, and "
+                "nothing can be reported about a person who is in them.",
+                hint='report each label once, before its cohort closes; or use keep="rows".',
+            )
+        if unknown.any():
+            raise ProtocolError(
+                f"round {round_ids[int(np.argmax(unknown))]} is unknown: decide() has not decided "
+                "it one by one.",
+                hint="use the round that the decision carries.",
+            )
+        return rows
 
     # what happens to people, in the order in which it happens
 
@@ -357,7 +383,7 @@ class Rounds:
         people = len(accept)
         start = self._make_room(people, features.shape[1], prices is not None)
         rows = slice(start, start + people)
-        data = self._data
+        data = self.data
         data["round"][rows] = np.arange(self.decided, self.decided + people)
         data["epoch"][rows] = epoch
         self._write_time(rows, at)
@@ -367,11 +393,11 @@ class Rounds:
         data["accept"][rows] = accept
         data["acceptance"][rows] = acceptance
         data["audit"][rows] = False if audit is None else audit
-        self._features.write(start, features)
-        if self._prices is not None and prices is not None:
-            self._prices[rows, 0] = prices.false_accept
-            self._prices[rows, 1] = prices.false_reject
-        self._size += people
+        self.features.write(start, features)
+        if self.owed is not None and prices is not None:
+            self.owed[rows, 0] = prices.false_accept
+            self.owed[rows, 1] = prices.false_reject
+        self.n_rows += people
         self.decided += people
         if audit is not None:
             audits = int(audit.sum())
@@ -395,23 +421,23 @@ class Rounds:
         people = len(columns["accept"])
         start = self._make_room(people, features.shape[1], prices is not None)
         rows = slice(start, start + people)
-        self._data["round"][rows] = np.arange(self.decided, self.decided + people)
-        self._data["call_left"][rows] = 0
-        self._data["group"][rows] = self.group_codes.codes_of(group, people)
-        self._data["label_late"][rows] = False
-        self._data["billed"][rows] = False
+        self.data["round"][rows] = np.arange(self.decided, self.decided + people)
+        self.data["call_left"][rows] = 0
+        self.data["group"][rows] = self.group_codes.codes_of(group, people)
+        self.data["label_late"][rows] = False
+        self.data["billed"][rows] = False
         for name, column in columns.items():
             if name != "at":
-                self._data[name][rows] = column
+                self.data[name][rows] = column
         self._write_time(rows, columns["at"])
-        self._features.write(start, features)
-        if self._prices is not None and prices is not None:
-            self._prices[rows, 0] = prices.false_accept
-            self._prices[rows, 1] = prices.false_reject
-        self._size += people
+        self.features.write(start, features)
+        if self.owed is not None and prices is not None:
+            self.owed[rows, 0] = prices.false_accept
+            self.owed[rows, 1] = prices.false_reject
+        self.n_rows += people
         self.decided += people
         self.returned = self.decided
-        self._count_bill()
+        self.recount_bill()
 
     def _write_time(self, rows: slice | int, at: float | FloatArray | None) -> None:
         """The time of these rows. Where nobody ever gives one, the column takes no memory."""
@@ -419,19 +445,19 @@ class Rounds:
             if at is None:
                 return
             self._timed = True
-            self._data["at"] = np.full(self._capacity, np.nan)
-        self._data["at"][rows] = np.nan if at is None else at
+            self.data["at"] = np.full(self._capacity, np.nan)
+        self.data["at"][rows] = np.nan if at is None else at
 
     def drop_from(self, round: int) -> None:
         """Take out the rounds from this one on: they will be appended again, as they are known
         then.
         """
-        self._size = int(np.searchsorted(self["round"], round))
+        self.n_rows = int(np.searchsorted(self["round"], round))
         self.cache.forget()
         self.decided = round
         self.returned = min(self.returned, round)
-        self._complete = min(self._complete, round)
-        self._count_bill()
+        self.complete_to = min(self.complete_to, round)
+        self.recount_bill()
 
     def append_one(
         self,
@@ -446,7 +472,7 @@ class Rounds:
     ) -> None:
         """One person was decided. Most people come alone, so this writes entry by entry."""
         row = self._make_room(1, features.shape[1], prices is not None)
-        data = self._data
+        data = self.data
         data["round"][row] = self.decided
         data["epoch"][row] = epoch
         self._write_time(row, at)
@@ -455,11 +481,11 @@ class Rounds:
         data["accept"][row] = accept
         data["acceptance"][row] = acceptance
         data["audit"][row] = audit
-        self._features.write_one(row, features[0])
-        if self._prices is not None and prices is not None:
-            self._prices[row, 0] = np.ravel(prices.false_accept)[0]
-            self._prices[row, 1] = np.ravel(prices.false_reject)[0]
-        self._size = row + 1
+        self.features.write_one(row, features[0])
+        if self.owed is not None and prices is not None:
+            self.owed[row, 0] = np.ravel(prices.false_accept)[0]
+            self.owed[row, 1] = np.ravel(prices.false_reject)[0]
+        self.n_rows = row + 1
         self.decided += 1
         if audit:
             self.audit_bill += 1
@@ -476,7 +502,41 @@ class Rounds:
         self.returned = counts.stop
         self.audit_bill += _bill_of(counts)
 
-    def _bill(self, rows: IntArray | slice) -> tuple[int, int]:
+    def keep_only(self, needed: BoolArray) -> None:
+        """Where counts alone are kept: the rows that are not needed any more leave. Their people
+        are in sums, and nothing else can become known of them.
+        """
+        bill, pending = self.bill_of(np.flatnonzero(~needed))
+        self.dropped_bill += bill
+        self.audits_pending -= pending
+        self.dropped += int((~needed).sum())
+        self.replace_rows(
+            {name: self[name][needed] for name in KINDS},
+            self.features_of(needed),
+            None if self.owed is None else self.owed[: self.n_rows][needed],
+            timed=self._timed,
+        )
+
+    def replace_rows(
+        self,
+        columns: Mapping[str, Column],
+        features: FloatArray,
+        owed: FloatArray | None,
+        *,
+        timed: bool,
+    ) -> None:
+        """These rows take the place of all others."""
+        size = len(columns["accept"])
+        self.data = dict(columns)
+        if not timed:
+            self.data["at"] = _no_times(size)
+        self.features = FeatureTable.of(features)
+        self.owed = owed
+        self.n_rows = size
+        self._capacity = size
+        self._timed = timed
+
+    def bill_of(self, rows: IntArray | slice) -> tuple[int, int]:
         """What these rows add to `audit_bill` and `audits_pending`."""
         label = self["label"][rows]
         overruled = self["overruled"][rows]
@@ -484,11 +544,11 @@ class Rounds:
         pending = audited & (label == 0) & ~self["erased"][rows] & ~overruled
         return int((audited & (label != 1)).sum()), int(pending.sum())
 
-    def _count_bill(self, rows: IntArray | None = None, before: tuple[int, int] = (0, 0)) -> None:
+    def recount_bill(self, rows: IntArray | None = None, before: tuple[int, int] = (0, 0)) -> None:
         """Count the bill anew; or, after a change of some rows, what they add now instead of
         before.
         """
-        bill, pending = self._bill(slice(0, self._size) if rows is None else rows)
+        bill, pending = self.bill_of(slice(0, self.n_rows) if rows is None else rows)
         if rows is None:
             aggregated = sum(_bill_of(chunk) for chunk in self.counted)
             self.audit_bill = bill + aggregated + self.dropped_bill
@@ -502,326 +562,23 @@ class Rounds:
         nobody has written to take no memory. One column after the other is copied, so that hardly
         more than the table itself is needed; features are never copied once there are many.
         """
-        if self._features.columns != columns:
-            self._features = FeatureTable(columns)
-        if priced and self._prices is None:
-            self._prices = np.zeros((self._capacity, 2))
-        needed = self._size + people
+        if self.features.columns != columns:
+            self.features = FeatureTable(columns)
+        if priced and self.owed is None:
+            self.owed = np.zeros((self._capacity, 2))
+        needed = self.n_rows + people
         if needed > self._capacity:
             self._capacity = max(2 * self._capacity, needed)
             for name in KINDS:
                 if name == "at" and not self._timed:
-                    self._data["at"] = _no_times(self._capacity)
+                    self.data["at"] = _no_times(self._capacity)
                 else:
-                    self._data[name] = grown(self._data[name], self._capacity)
-            if self._prices is not None:
-                self._prices = grown(self._prices, self._capacity)
-        if needed > self._features.capacity:
-            self._features.make_room(needed)
-        return self._size
-
-    def report(
-        self,
-        rounds: IntArray,
-        labels: NDArray[np.generic],
-        *,
-        window_open: BoolArray | bool = True,
-        closed: int = 0,
-    ) -> None:
-        """Labels have come. All are entered, or none if one of them is impossible.
-
-        window_open: whether each came within the person's own window; closed: rounds before this
-        one belong to closed cohorts, which keep the label as missing.
-        """
-        rows = self._find(rounds, "its label cannot be reported")
-        labels = as_reported_labels(rounds, labels)
-        self._require_reportable(rows, rounds, labels)
-        changed = np.unique(rows)
-        bill = self._bill(changed)
-        new = self["label"][rows] == 0
-        self["label"][rows[new]] = labels[new]
-        self._count_bill(changed, bill)
-        early = np.broadcast_to(window_open, rounds.shape)
-        self["settled"][rows[new & early]] = labels[new & early]
-        self["label_late"][rows[new & (rounds < closed)]] = True
-        self.has_new_labels = self.has_new_labels or len(rows) > 0
-
-    def report_one(
-        self, round: int, label: int, *, now: float | None, window: float | None, closed: int
-    ) -> bool:
-        """The usual case, entry by entry: the first label of one accepted round. False if there is
-        anything to say about it; then nothing has changed, and `report` says it.
-        """
-        if self._has_gaps or not 0 <= round < self._size or label not in (-1, 1):
-            return False
-        data = self._data
-        if not data["accept"][round] or data["label"][round]:
-            return False
-        if data["overruled"][round] or data["erased"][round]:
-            return False
-        data["label"][round] = label
-        if data["audit"][round]:
-            self.audits_pending -= 1
-            self.audit_bill -= label == 1
-        if window is None:
-            in_time = self.decided <= round + data["call_left"][round] + PATIENCE
-        else:
-            in_time = now is None or not data["at"][round] + window <= now
-        if in_time:
-            data["settled"][round] = label
-        if round < closed:
-            data["label_late"][round] = True
-        self.has_new_labels = True
-        return True
-
-    def known_label(self, round: int) -> int:
-        """The label of a round; 0 where it has none, or no row any more."""
-        row = int(np.searchsorted(self["round"], round))
-        here = row < self._size and self["round"][row] == round
-        return int(self["label"][row]) if here else 0
-
-    def _require_reportable(self, rows: IntArray, rounds: IntArray, labels: Column) -> None:
-        rejected = ~self["accept"][rows]
-        if rejected.any():
-            raise ProtocolError(
-                f"round {rounds[int(np.argmax(rejected))]} was rejected; its label cannot have "
-                "been seen.",
-                hint="check the round's number.",
-            )
-        overruled = self["overruled"][rows]
-        if overruled.any():
-            raise ProtocolError(
-                f"round {rounds[int(np.argmax(overruled))]} was overruled: a human rejected the "
-                "person, so the label counts for nothing.",
-                hint="do not report the labels of people who were rejected.",
-            )
-        # a label that was reported before, here or earlier in this report, stands
-        known = self["label"][rows].astype(np.int64)
-        if len(np.unique(rows)) < len(rows):
-            first = dict(zip(rows[::-1].tolist(), labels[::-1].tolist(), strict=True))
-            known = np.where(known == 0, [int(first[row]) for row in rows.tolist()], known)
-        other = (known != 0) & (known != labels)
-        if other.any():
-            place = int(np.argmax(other))
-            raise ProtocolError(
-                f"round {rounds[place]} was observed before with label {known[place]:+d} and now "
-                f"has {int(labels[place]):+d}; the first one stands.",
-                hint="settle disputed outcomes before they are observed.",
-            )
-
-    def overrule(
-        self, rounds: IntArray, accept: BoolArray, *, window_open: BoolArray | bool = True
-    ) -> IntArray:
-        """A human decided `accept` instead of what was drawn. Returns the rounds for which this
-        changes something.
-
-        The draw stays on record; the label of a person who was drawn to be accepted and was
-        rejected counts for nothing from now on.
-        """
-        self._require_rows("overruled")
-        rows = self._find(rounds, "it cannot be overruled")
-        news = (accept != self["accept"][rows]) & ~self["overruled"][rows]
-        changed = np.unique(rows[news])
-        bill = self._bill(changed)
-        self["overruled"][changed] = True
-        # a label that has come shows that the person was accepted
-        self["billed"][changed] = self["label"][changed] == -1
-        self.cache.forget()
-        unsettled = np.broadcast_to(window_open, rounds.shape)[news]
-        self._drop_labels(changed[self["accept"][changed]], rows[news][unsettled])
-        self._count_bill(changed, bill)
-        return np.asarray(self["round"][changed])
-
-    def erase(self, rounds: IntArray, *, window_open: BoolArray | bool = True) -> IntArray:
-        """Forget people: features, group, prices and label are wiped. Returns the rounds of which
-        that is news.
-        """
-        self._require_rows("erased")
-        rows = self._find(rounds)
-        news = ~self["erased"][rows]
-        changed = np.unique(rows[news])
-        bill = self._bill(changed)
-        self["erased"][changed] = True
-        self.cache.forget()
-        self._features.wipe(changed)
-        self["group"][changed] = UNKNOWN
-        if self._prices is not None:
-            self._prices[changed] = 0.0
-        unsettled = np.broadcast_to(window_open, rounds.shape)[news]
-        self._drop_labels(changed, rows[news][unsettled])
-        self._count_bill(changed, bill)
-        return np.asarray(self["round"][changed])
-
-    def _drop_labels(self, rows: IntArray, unsettled: IntArray) -> None:
-        """These rows have no label any more. Where the person's own window has ended, the category
-        of the drift tests stays as it was settled.
-        """
-        self["label"][rows] = 0
-        self["settled"][np.intersect1d(rows, unsettled)] = 0
-        if len(rows):
-            self._complete = min(self._complete, int(self["round"][rows].min()))
-
-    def report_group(self, rounds: IntArray, groups: GroupArray, *, closed: int = 0) -> None:
-        """Groups have become known after the decision. They count in cohorts that are still open;
-        rounds before `closed` stay as they are.
-        """
-        self._require_rows("given a group after the decision")
-        rows = self._find(rounds, "its group cannot be reported")
-        self.check_group(rounds, groups)
-        for row, round, group in zip(rows.tolist(), rounds.tolist(), groups.tolist(), strict=True):
-            if group is not None and round >= closed and self["group"][row] == UNKNOWN:
-                self["group"][row] = self.group_codes.code_of(group)
-                self["group_late"][row] = True
-                self.cache.forget()
-
-    def check_group(self, rounds: IntArray, groups: GroupArray) -> None:
-        """ProtocolError if a group contradicts the one that is known; None contradicts nothing."""
-        rows = self._find(rounds, "its group cannot be reported")
-        now: dict[int, Group] = {}
-        for row, group in zip(rows.tolist(), groups.tolist(), strict=True):
-            code = int(self["group"][row])
-            known = now.get(row, None if code == UNKNOWN else self.group_codes.values[code])
-            if group is not None and known is not None and known != group:
-                raise ProtocolError(
-                    f"round {self['round'][row]} was reported with another group before; a "
-                    "person's group does not change.",
-                    hint="check the round's number.",
-                )
-            now[row] = known if group is None else group
-
-    def keep_only(self, needed: BoolArray) -> None:
-        """Where counts alone are kept: the rows that are not needed any more leave. Their people
-        are in sums, and nothing else can become known of them.
-        """
-        bill, pending = self._bill(np.flatnonzero(~needed))
-        self.dropped_bill += bill
-        self.audits_pending -= pending
-        self.dropped += int((~needed).sum())
-        size = int(needed.sum())
-        for name in KINDS:
-            self._data[name] = self[name][needed].copy()
-        if not self._timed:
-            self._data["at"] = _no_times(size)
-        if self._prices is not None:
-            self._prices = self._prices[: self._size][needed]
-        self._features = FeatureTable.of(self.features_of(needed))
-        self._size = size
-        self._capacity = size
-
-    def _require_rows(self, what: str) -> None:
-        if self.keep == "counts":
-            raise ProtocolError(
-                f"counts alone are kept of people, so nobody can be {what}.",
-                hint='make the learner with keep="rows".',
-            )
-
-    def _find(self, rounds: IntArray, refused: str | None = None) -> IntArray:
-        """The row of each round; ProtocolError if one is unknown, or erased and there is a reason
-        why that is `refused`.
-        """
-        numbers = self["round"]
-        if not self._has_gaps and len(numbers):
-            rows = rounds  # round n is row n
-            unknown = (rounds < 0) | (rounds >= len(numbers))
-        else:
-            rows = np.searchsorted(numbers, rounds)
-            known = np.append(numbers, -1)[np.minimum(rows, len(numbers))]
-            unknown = known != rounds
-        if unknown.any() and self.dropped:
-            round = rounds[int(np.argmax(unknown))]
-            raise ProtocolError(
-                f"round {round} is unknown, or has been counted: counts alone are kept, and "
-                "nothing can be reported about a person who is in them.",
-                hint='report each label once, before its cohort closes; or use keep="rows".',
-            )
-        if unknown.any():
-            raise ProtocolError(
-                f"round {rounds[int(np.argmax(unknown))]} is unknown: decide() has not decided it "
-                "one by one.",
-                hint="use the round that the decision carries.",
-            )
-        if refused is not None:
-            erased = self["erased"][rows]
-            if erased.any():
-                raise ProtocolError(
-                    f"round {rounds[int(np.argmax(erased))]} was erased; {refused}.",
-                    hint="nothing more can be reported about a person who was erased.",
-                )
-        return rows
-
-    # time
-
-    def window_open(
-        self, rounds: IntArray, now: float | None, window: float | None
-    ) -> BoolArray | bool:
-        """Whether the own window of each round is still open: `window` units of time, or PATIENCE
-        later arrivals where there is no window.
-        """
-        rows = self._find(rounds)
-        if window is None:
-            return self._patient(rows)
-        if now is None:
-            return True
-        return np.asarray(~(self["at"][rows] + window <= now))
-
-    def _patient(self, rows: IntArray | slice) -> BoolArray:
-        """Whether fewer than PATIENCE people have been decided since the end of each row's call."""
-        last_of_call = self["round"][rows] + self["call_left"][rows]
-        return np.asarray(self.decided <= last_of_call + PATIENCE)
-
-    def matured(self, now: float | None, window: float | None) -> int:
-        """The first round whose cohort cannot close yet: the window of its person has not passed,
-        or its call of decide() has not returned. Cohorts close in the order of arrival.
-        """
-        if window is None:
-            return self.returned
-        if now is None:
-            return self.counted[-1].stop if self.counted else 0
-        # time does not run backwards, so the column is sorted
-        at = self["at"]
-        row = int(np.searchsorted(at, now - window, side="right"))
-        while row < len(at) and at[row] + window <= now:  # now - window was rounded down
-            row += 1
-        while row > 0 and not at[row - 1] + window <= now:  # or up
-            row -= 1
-        if row == len(at):
-            return self.returned
-        return min(int(self["round"][row]), self.returned)
-
-    def settled_for_drift(self, first: int, now: float | None, window: float | None) -> int:
-        """The first round from `first` on whose category (good, bad, not come) is not settled.
-
-        With a window: it has not passed. Without one: the label of an accepted person has not come
-        and fewer than PATIENCE people have been decided since. Rounds are taken in the order of
-        arrival, so what is settled early waits for what is not.
-        """
-        if window is not None:
-            return self.matured(now, window)
-        rows = self._rows_from(first, self.returned)
-        waiting = self["accept"][rows] & (self["settled"][rows] == 0)
-        waiting &= self._patient(rows)
-        if waiting.any():
-            return int(self["round"][rows][int(np.argmax(waiting))])
-        return self.returned
-
-    def first_missing(self, *, may_come: bool = False) -> int:
-        """The first round that lacks its label (`may_come`: and may still get it); the next one to
-        be decided if there is none.
-        """
-        rows = self._rows_from(self._complete)
-        missing = self["accept"][rows] & (self["label"][rows] == 0)
-        if missing.any():
-            self._complete = int(self["round"][rows][int(np.argmax(missing))])
-        else:
-            self._complete = self.decided
-        if not may_come:
-            return self._complete
-        rows = self._rows_from(self._complete)
-        waiting = self["accept"][rows] & (self["label"][rows] == 0)
-        waiting &= ~(self["overruled"][rows] | self["erased"][rows])
-        if waiting.any():
-            return int(self["round"][rows][int(np.argmax(waiting))])
-        return self.decided
+                    self.data[name] = grown(self.data[name], self._capacity)
+            if self.owed is not None:
+                self.owed = grown(self.owed, self._capacity)
+        if needed > self.features.capacity:
+            self.features.make_room(needed)
+        return self.n_rows
 
     # counting
 
@@ -832,7 +589,7 @@ class Rounds:
         begin = bisect_left(self.counted, first, key=_first_round)
         end = bisect_left(self.counted, stop, key=_first_round)
         found = [(chunk.epoch, chunk.first, chunk.stop) for chunk in self.counted[begin:end]]
-        rows = self._rows_from(first, stop)
+        rows = self.rows_between(first, stop)
         rounds = self["round"][rows]
         if len(rounds):
             epochs = self["epoch"][rows]
@@ -848,7 +605,7 @@ class Rounds:
         for chunk in self.counted:
             if chunk.first == first and chunk.stop == stop:
                 return chunk
-        rows = self._rows_from(first, stop)
+        rows = self.rows_between(first, stop)
         accept = self["accept"][rows]
         acceptance = self["acceptance"][rows]
         audit = self["audit"][rows]
@@ -892,7 +649,7 @@ class Rounds:
         """The people of these rounds to whom something happened after the coin: the fields
         `lost_...`, `overruled` and `late_groups` of `Counts`.
         """
-        rows = self._rows_from(first, stop)
+        rows = self.rows_between(first, stop)
         gone = rows.start + np.flatnonzero(self["erased"][rows])
         accept = self["accept"][gone]
         chances, which = np.unique(self["acceptance"][gone], return_inverse=True)
@@ -918,15 +675,6 @@ class Rounds:
         place = bisect_left(self.counted, first, key=_first_round)
         return place < len(self.counted) and self.counted[place].first == first
 
-    def rows_of(self, rounds: IntArray) -> IntArray:
-        """The row of each of these rounds, which were decided one by one."""
-        return np.asarray(np.searchsorted(self["round"], rounds)) if self._has_gaps else rounds
-
-    @property
-    def _has_gaps(self) -> bool:
-        """Whether there are rounds without a row."""
-        return bool(self.counted or self.dropped)
-
     def outcomes(self, rounds: IntArray) -> IntArray:
         """What a certificate may see of these rounds now: 0 rejected, 1 good, 2 bad, 3 accepted
         without a label.
@@ -944,7 +692,7 @@ class Rounds:
         return np.where(silent, 0, self["label"][rows])
 
     def _resolved_at_closing(self, rows: slice) -> BoolArray:
-        return np.asarray(self._resolved(rows) & ~self["label_late"][rows])
+        return np.asarray(self.resolved_in(rows) & ~self["label_late"][rows])
 
     def _log_of(self, rows: slice, chosen: BoolArray) -> RoundLog:
         """The chosen rows, which must be resolved, as a log: with the group where it is known of
@@ -958,7 +706,7 @@ class Rounds:
         return RoundLog.of_checked(
             self.features_of(rows if chosen.all() else places),
             self.groups_of(places) if known else None,
-            prices and prices_of(prices, self._size, places),
+            prices and prices_of(prices, self.n_rows, places),
             acceptance=self["acceptance"][places],
             rejected=(~accept).astype(np.float64),
             positive=(accept & (label == 1)).astype(np.float64),
@@ -967,7 +715,7 @@ class Rounds:
 
     def log_of(self, chosen: BoolArray) -> RoundLog:
         """The chosen rows, which must be resolved, in their order."""
-        return self._log_of(slice(0, self._size), chosen)
+        return self._log_of(slice(0, self.n_rows), chosen)
 
     def log(
         self,
@@ -993,7 +741,7 @@ class Rounds:
         closed: rejected; accepted by the policy and labelled; accepted by the audit coin and
         labelled. Rounds that could not be accepted are none of them.
         """
-        rows = self._rows_from(first, stop)
+        rows = self.rows_between(first, stop)
         accept = self["accept"][rows]
         possible = (self["acceptance"][rows] > 0) & ~self["erased"][rows]
         labelled = accept & possible & (self._label_at_closing(rows) != 0)
@@ -1036,8 +784,8 @@ class Rounds:
         place = bisect_left(self.counted, first, key=_first_round)
         if place < len(self.counted) and self.counted[place].first == first:
             return self.counted[place].log
-        rows = self._rows_from(first, stop)
-        return self._log_of(rows, self._resolved(rows))
+        rows = self.rows_between(first, stop)
+        return self._log_of(rows, self.resolved_in(rows))
 
     def people(
         self, first: int, stop: int, most: int | None = None
@@ -1048,7 +796,7 @@ class Rounds:
         for chunk in self.counted:
             if chunk.first == first:
                 return chunk.features, chunk.group, chunk.rounds
-        rows = self._rows_from(first, stop)
+        rows = self.rows_between(first, stop)
         people = int((~self["erased"][rows]).sum())
         if self.dropped:  # nobody was erased, and those who are needed are there
             people = stop - first
@@ -1087,7 +835,7 @@ class Rounds:
                     groups.append(chunk.group[seen].astype(object))
                     labels.append(np.full(int(seen.sum()), label))
                     counts.append(column[seen])
-        rows = self._rows_from(0, stop)
+        rows = self.rows_between(0, stop)
         if rows.stop > rows.start:
             known = self["label"][rows].astype(np.int64)
             known[np.isin(self["round"][rows], list(without))] = 0
@@ -1101,117 +849,6 @@ class Rounds:
             np.concatenate(labels),
             np.concatenate(counts),
         )
-
-    # storing
-
-    def to_fields(self) -> dict[str, Any]:
-        """Everything, as plain values and arrays; `from_fields` reads it.
-
-        Groups are numbered anew, by the people who are left: a file says nothing of the erased.
-        """
-        codes = self["group"]
-        groups = self.group_codes.values
-        used = list(dict.fromkeys(codes[codes >= 0].tolist()))
-        if self.keep == "counts":  # nobody was erased, and sums know groups by their codes
-            used = list(range(len(groups)))
-        renumbered: IntArray = np.full(
-            len(self.group_codes.values) + 1, UNKNOWN, dtype=KINDS["group"]
-        )
-        renumbered[used] = np.arange(len(used))
-        columns = {name: self[name] for name in KINDS if name not in ("group", "at")}
-        return {
-            "columns": columns | {"group": renumbered[codes]},
-            "at": None if np.isnan(self["at"]).all() else _without_nan(self["at"]),
-            "features": self.features_of(slice(None)),
-            "prices": None if self._prices is None else self._prices[: self._size],
-            "groups": [groups[code] for code in used],
-            "counted": self.counted,
-            "before": self.before,
-            "decided": self.decided,
-            "returned": self.returned,
-            "has_new_labels": self.has_new_labels,
-            "schema": self.schema,
-            "epochs": self.epochs,
-            "overdue": self.overdue,
-            "keep": self.keep,
-            "dropped": (self.dropped, self.dropped_bill),
-        }
-
-    @classmethod
-    def from_fields(cls, stored: Mapping[str, Any]) -> "Rounds":
-        """What `to_fields` wrote; InvalidInput for columns that no run can have led to."""
-        rounds = cls(stored["keep"])
-        rounds.dropped, rounds.dropped_bill = stored["dropped"]
-        columns = dict(stored["columns"])
-        size = len(columns["accept"])
-        columns["at"] = _no_times(size)
-        if stored["at"] is not None:
-            columns["at"] = np.where(stored["at"][0], np.nan, stored["at"][1])
-        for name, kind in KINDS.items():
-            column = columns.pop(name)
-            if column.shape != (size,) or column.dtype != kind:
-                raise InvalidInput(
-                    f"the column {name} of the rounds is {column.dtype} of shape {column.shape}."
-                )
-            rounds._data[name] = column if name == "at" else column.copy()
-        if columns:
-            raise InvalidInput(f"the rounds have unknown columns: {', '.join(columns)}.")
-        rounds._size = size
-        rounds._capacity = size
-        rounds._timed = stored["at"] is not None
-        rounds._features = FeatureTable.of(_table(stored["features"], size, "features"))
-        if stored["prices"] is not None:
-            rounds._prices = _table(stored["prices"], size, "prices")
-        for group in stored["groups"]:
-            rounds.group_codes.code_of(group)
-        rounds.counted = list(stored["counted"])
-        rounds.before = list(stored["before"])
-        rounds.decided = stored["decided"]
-        rounds.returned = stored["returned"]
-        rounds.has_new_labels = stored["has_new_labels"]
-        rounds.schema = stored["schema"]
-        rounds.epochs = list(stored["epochs"])
-        rounds.overdue = stored["overdue"]
-        rounds._require_possible()
-        rounds._count_bill()
-        return rounds
-
-    def _require_possible(self) -> None:
-        p = self["acceptance"]
-        accept = self["accept"]
-        label = self["label"]
-        codes = self["group"]
-        requirements = {
-            "an acceptance probability lies outside [0, 1]": ~((p >= 0) & (p <= 1)),
-            "somebody was accepted or rejected with probability 0": p == np.where(accept, 0, 1),
-            "a label is none of -1, 0 and +1": (np.abs(label) > 1) | (np.abs(self["settled"]) > 1),
-            "somebody has a label who was rejected or erased": (label != 0)
-            & ~(accept & ~self.label_discarded),
-            "somebody was audited who was rejected": ~accept & self["audit"],
-            "a group is not in the list of groups": (codes < UNKNOWN)
-            | (codes >= len(self.group_codes.values)),
-        }
-        for requirement, broken in requirements.items():
-            if broken.any():
-                round = self["round"][int(np.argmax(broken))]
-                raise InvalidInput(f"in round {round} {requirement}.")
-        # the rounds 0, 1, ... stand once each, in rows or in counts
-        rounds = len(self) + sum(chunk.stop - chunk.first for chunk in self.counted)
-        rounds += self.dropped
-        possible = rounds == self.decided and 0 <= self.returned <= self.decided
-        possible = possible and bool((np.diff(self["round"]) > 0).all())
-        next_round = 0
-        for epoch, first, stop in self.spans(0, self.decided):
-            in_order = first >= next_round if self.dropped else first == next_round
-            possible = possible and in_order and 1 <= epoch <= len(self.epochs)
-            next_round = stop
-        complete = next_round == self.decided or self.dropped > 0
-        if not possible or not complete:
-            raise InvalidInput(
-                f"the table holds {rounds} rounds of {len(self.epochs)} epochs, {self.decided} "
-                f"were decided and {self.returned} returned; each round stands once, in the order "
-                "of arrival."
-            )
 
 
 def sampling_level(rounds: IntArray) -> IntArray:
@@ -1244,18 +881,6 @@ def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:
 def _no_times(rows: int) -> FloatArray:
     """So many times that are not given: one number, read again and again."""
     return np.broadcast_to(np.nan, rows)
-
-
-def _table(given: Column, rows: int, name: str) -> FloatArray:
-    if given.ndim != 2 or len(given) != rows:
-        raise InvalidInput(f"{name} of the rounds has shape {given.shape} for {rows} rounds.")
-    return given.astype(np.float64)
-
-
-def _without_nan(column: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """(missing, values): files hold finite numbers only."""
-    missing = np.isnan(column)
-    return missing, np.where(missing, 0.0, column)
 
 
 def _bill_of(counts: Counts) -> int:

@@ -20,7 +20,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import PATIENCE, Counts, Rounds
+from evenhand.rounds import PATIENCE, Counts, Rounds, reports
 from evenhand.simulation import simulate
 
 ROWS = WORLD.hypotheses.bind(WORLD.features, None)
@@ -112,7 +112,7 @@ def test_rounds_are_fed_once_in_the_order_of_arrival():
     people = WORLD.draw(500, np.random.default_rng(1))
     rounds = decide_people(Rounds(), people, ACCEPTING, stream(1, "coins"), audit=1.0)
     told = np.setdiff1d(np.arange(500), [40, 300])
-    rounds.report(told, people.label[told])
+    reports.enter_labels(rounds, told, people.label[told])
     watch = DriftWatch.start(GROUPS, 1e-3, 0, seed=1, run=1)
     first = watch.feed(rounds, GROUPS, None, None)
     assert first.fed_to == 40

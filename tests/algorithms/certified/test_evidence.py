@@ -22,7 +22,7 @@ from evenhand.fairness import FalseNegativeRate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Rounds
+from evenhand.rounds import Rounds, reports
 
 MIXED = Mixture((ACCEPT_ALL, REJECT_ALL), (0.6, 0.4))
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))
@@ -40,7 +40,7 @@ def test_codes_of_groups():
 
 def test_counts_are_those_of_a_loop_over_the_people():
     rounds = table()
-    rounds.erase(np.array([0, 1, 2]))
+    reports.erase(rounds, np.array([0, 1, 2]))
     evidence = Evidence().add(rounds.count(0, 400), ("a", "b"), judged=True)
     labels, seen = Counter(), Counter()
     for i in range(3, 400):
@@ -87,7 +87,7 @@ def test_what_is_missing_to_begin():
 @pytest.mark.parametrize("erased", [0, 100])
 def test_past_people_are_those_of_closed_cohorts_who_are_left(erased):
     rounds = table()
-    rounds.erase(np.arange(erased))
+    reports.erase(rounds, np.arange(erased))
     spans = [(1, 0, 150), (1, 150, 300)]
     past = people_before(rounds)
     for span in spans:

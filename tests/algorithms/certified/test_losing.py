@@ -12,7 +12,7 @@ import evenhand as eh
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.learners import AcceptAll, Unconstrained, Uniform
-from evenhand.rounds import Rounds
+from evenhand.rounds import reports
 from evenhand.words import Prices
 
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))
@@ -61,7 +61,7 @@ class TestTheLoss:
 
     def test_the_requirement_has_teeth(self, monkeypatch):
         """A table that does not listen keeps the labels of those who were overruled."""
-        monkeypatch.setattr(Rounds, "overrule", lambda *_, **__: np.zeros(0, np.int64))
+        monkeypatch.setattr(reports, "overrule", lambda *_, **__: np.zeros(0, np.int64))
         with pytest.raises(AssertionError):
             self.check_overruled(Uniform(seed=3))
 

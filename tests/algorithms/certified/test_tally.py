@@ -15,7 +15,7 @@ from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
 from evenhand.hypotheses import FiniteClass
 from evenhand.hypotheses.linear import LinearRule
 from evenhand.hypotheses.thresholds import Threshold
-from evenhand.rounds import Rounds
+from evenhand.rounds import Rounds, reports
 from evenhand.rounds.cache import Cache
 
 COLUMNS = 3
@@ -197,7 +197,7 @@ def test_a_label_that_comes_after_the_last_look_counts_at_the_closing():
     tally = Tally.empty(len(slots), ConstantOutcome(0.5), group_decides=False)
     tally.feed(table, 0, 40, slots)
     assert len(tally.waiting) == 40
-    table.report(np.arange(30), np.repeat([1, -1], 15))
+    reports.enter_labels(table, np.arange(30), np.repeat([1, -1], 15))
     closed = tally.closed(table, (1, 0, 40), slots)
     assert [closed.positive.sum(), closed.negative.sum(), closed.unresolved.sum()] == [15, 15, 10]
     assert closed.strata.tolist() == [0, 30, 0]
@@ -229,7 +229,7 @@ def test_slots_count_whom_each_rule_accepts():
     accept |= p == 1.0
     table.append(epoch=1, features=rows, group=group, accept=accept, acceptance=p)
     seen = np.flatnonzero(accept)[::2]
-    table.report(seen, label[seen])
+    reports.enter_labels(table, seen, label[seen])
     regression = LogisticOutcome(np.zeros(COLUMNS), np.ones(COLUMNS), np.ones(COLUMNS), 0.1)
     slots = RuleSlots(rules)
     tally = Tally.empty(len(slots), regression, group_decides=False)

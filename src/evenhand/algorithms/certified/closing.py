@@ -22,7 +22,7 @@ from evenhand.algorithms.certified.sample import (
 )
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, TalliedCohort
-from evenhand.rounds import Counts, Rounds
+from evenhand.rounds import Counts, Rounds, windows
 from evenhand.words import BoolArray
 
 NO_RULES = RuleSlots(())
@@ -54,7 +54,7 @@ def _open_cohorts(state: CertifiedState, rounds: Rounds, now: float | None) -> O
         cohorts = cohorts.copy()
     records = state.records.items()
     judged = {number: record.regression for number, record in records if record.bets is not None}
-    stop = rounds.matured(now, state.guarantee.maturity)
+    stop = windows.matured(rounds, now, state.guarantee.maturity)
     cohorts.feed(rounds, stop, slots, judged, group_decides=state.guarantee.group_decides)
     if rounds.keep == "rows":
         rounds.cache.keep_prefix(OPEN, cohorts.fed_to, cohorts)
