@@ -14,7 +14,11 @@ import pytest
 from tests.play import WORLD, decide_people, report_all
 
 from evenhand import storage
+from evenhand.algorithms.arrivals import arrivals_before
 from evenhand.algorithms.certified import drift
+from evenhand.algorithms.certified.evidence import people_left
+from evenhand.algorithms.certified.sample import resolved_rows
+from evenhand.algorithms.certified.sampling import least_level, sampling_level
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
@@ -28,9 +32,9 @@ from evenhand.rounds import (
     Counts,
     Epoch,
     Rounds,
-    least_level,
+    counting,
+    learning,
     reports,
-    sampling_level,
     windows,
 )
 from evenhand.rounds.stored import from_fields, to_fields
@@ -241,9 +245,9 @@ class TestReport:
         rounds = table(60, policy=EVERYBODY, told=False)
         reports.enter_labels(rounds, np.arange(60), PEOPLE.label[:60], closed=20)
         assert rounds["label_late"].sum() == 20
-        assert rounds.count(0, 60).unresolved.sum() == 20
-        assert rounds.log().rounds == 60
-        assert sum(map(len, rounds.resolved_rows(0, 60))) == 40
+        assert counting.count(rounds, 0, 60).unresolved.sum() == 20
+        assert learning.log(rounds).rounds == 60
+        assert sum(map(len, resolved_rows(rounds, 0, 60))) == 40
 
 
 class TestOverrule:
@@ -258,10 +262,10 @@ class TestOverrule:
 
     def test_a_reject_that_a_human_accepted_stays_a_reject(self):
         rounds = table()
-        before = rounds.count(0, 60)
+        before = counting.count(rounds, 0, 60)
         rejected = of_kind(rounds, False)
         reports.overrule(rounds, rejected, np.ones(len(rejected), bool))
-        after = rounds.count(0, 60)
+        after = counting.count(rounds, 0, 60)
         assert (after.rejected == before.rejected).all()
         assert rounds.resolved[rejected].all()
         by_group = Counter((PEOPLE.group[i], False) for i in rejected)
@@ -357,8 +361,8 @@ class TestErase:
     def test_a_table_of_erased_people_has_nothing_to_learn_from(self):
         rounds = table(5)
         reports.erase(rounds, np.arange(5))
-        assert rounds.log() is None
-        assert list(rounds.logs()) == []
+        assert learning.log(rounds) is None
+        assert list(learning.logs(rounds)) == []
 
 
 class TestLateGroups:
@@ -384,7 +388,7 @@ class TestLateGroups:
         reports.enter_groups(rounds, np.array([1, 2, 3]), self.told("b", "a", "b"))
         assert rounds.groups_of(slice(None)).tolist() == ["a", "b", "a", "b", None, None]
         assert rounds["group_late"].tolist() == [False, True, True, False, False, False]
-        assert sum(rounds.count(0, 6).late_groups.values()) == 2
+        assert sum(counting.count(rounds, 0, 6).late_groups.values()) == 2
 
     def test_after_the_closing_it_changes_nothing(self):
         rounds = self.rounds()
@@ -412,8 +416,8 @@ class TestLateGroups:
 
     def test_people_are_counted_by_group(self):
         rounds = self.rounds()
-        assert rounds.people_by_group() == {"a": 1, "b": 1, None: 4}
-        assert rounds.people_by_group(1) == {"b": 1, None: 4}
+        assert counting.people_by_group(rounds) == {"a": 1, "b": 1, None: 4}
+        assert counting.people_by_group(rounds, 1) == {"b": 1, None: 4}
 
 
 class TestTime:
@@ -457,8 +461,8 @@ class TestTime:
         rounds = table(10)
         rounds.returned = 4
         assert windows.matured(rounds, None, None) == 4
-        assert rounds.log().rounds <= 4
-        assert rounds.resolved_before(10) <= 4
+        assert learning.log(rounds).rounds <= 4
+        assert learning.resolved_before(rounds, 10) <= 4
         assert drift.settled_before(rounds, 0, None, None) <= 4
 
     def test_what_is_settled_for_drift_waits_for_what_is_not(self):
@@ -514,7 +518,7 @@ class TestCounting:
     @pytest.mark.parametrize("seed", range(5))
     def test_counts_are_those_of_a_loop_over_the_people(self, seed):
         rounds = marked_table(seed)
-        found = rounds.count(0, 400)
+        found = counting.count(rounds, 0, 400)
         seen = Counter()
         lost = Counter()
         settled = Counter()
@@ -556,12 +560,12 @@ class TestCounting:
         accept = rounds["accept"]
         here = ~rounds["erased"]
         labelled = accept & here & ~rounds["overruled"] & (rounds["label"] != 0)
-        log = rounds.log()
+        log = learning.log(rounds)
         assert log.rejected.sum() == (~accept & here).sum()
         assert log.positive.sum() == (labelled & (rounds["label"] == 1)).sum()
         assert log.negative.sum() == (labelled & (rounds["label"] == -1)).sum()
-        assert rounds.resolved_before(400) == log.rounds
-        rejected, chosen, audited = rounds.resolved_rows(0, 400)
+        assert learning.resolved_before(rounds, 400) == log.rounds
+        rejected, chosen, audited = resolved_rows(rounds, 0, 400)
         possible = labelled & ~rounds["label_late"] & (rounds["acceptance"] > 0)
         np.testing.assert_array_equal(np.sort([*chosen, *audited]), np.flatnonzero(possible))
         assert rounds["audit"][audited].all()
@@ -575,10 +579,10 @@ class TestCounting:
         rounds = table(400)
         rounds["acceptance"][:] = chance
         with pytest.raises(InvalidInput):
-            rounds.count(0, 400)
+            counting.count(rounds, 0, 400)
 
     def test_a_selection_made_afterwards_has_no_constructor(self):
-        whole = table(400).count(0, 400)
+        whole = counting.count(table(400), 0, 400)
         columns = [
             *("acceptance", "rejected", "positive", "negative", "unresolved", "group"),
             *("settled", "settled_audited"),
@@ -597,13 +601,15 @@ class TestCounting:
         decide_people(rounds, first(5), MIXED, stream(1, "coins"))
         assert list(rounds.spans(0, 30)) == [(1, 0, 10), (1, 10, 20), (1, 20, 25), (2, 25, 30)]
         assert list(rounds.spans(20, 27)) == [(1, 20, 25), (2, 25, 27)]
-        assert rounds.count(10, 20).positive.sum() == 5
-        assert rounds.people_by_group(20) == Counter(PEOPLE.group[:5]) + Counter(PEOPLE.group[:5])
+        assert counting.count(rounds, 10, 20).positive.sum() == 5
+        assert counting.people_by_group(rounds, 20) == Counter(PEOPLE.group[:5]) + Counter(
+            PEOPLE.group[:5]
+        )
 
     def test_people_are_those_who_were_not_erased(self):
         rounds = table(20)
         reports.erase(rounds, np.array([4, 7]))
-        features, group, weight = rounds.people(0, 20)
+        features, group, weight = people_left(rounds, 0, 20)
         left = np.setdiff1d(np.arange(20), [4, 7])
         assert (features == PEOPLE.features[left]).all()
         assert (group == PEOPLE.group[left]).all()
@@ -614,7 +620,7 @@ class TestArrivals:
     def test_they_are_the_first_people_in_order(self):
         rounds = table(60, policy=EVERYBODY)
         reports.overrule(rounds, np.array([5]), np.array([False]))
-        arrivals = rounds.arrivals(40, without=(7, 50))
+        arrivals = arrivals_before(rounds, 40, without=(7, 50))
         assert (arrivals.features == PEOPLE.features[:40]).all()
         known = np.where(np.isin(np.arange(40), [5, 7]), 0, PEOPLE.label[:40])
         assert (arrivals.label == known).all()
@@ -627,11 +633,11 @@ class TestArrivals:
         log = RoundLog(np.zeros((1, 1)), np.array(["a"]), [1.0], [0.0], [5.0], [5.0])
         rounds.append_counts(Counts.of_log(1, 0, log, 0.0, stream(1, "audit")))
         decide_people(rounds, first(5), EVERYBODY, stream(1, "coins"), epoch=1)
-        arrivals = rounds.arrivals(15)
+        arrivals = arrivals_before(rounds, 15)
         assert arrivals.count.sum() == 15
         assert arrivals.missing == 5
         with pytest.raises(ProtocolError):
-            rounds.arrivals(8)
+            arrivals_before(rounds, 8)
 
 
 class TestServiceRows:
@@ -659,7 +665,7 @@ class TestServiceRows:
         for name in set(KINDS) - {"call_left"}:
             np.testing.assert_array_equal(copied[name], rounds[name])
         assert (copied.decided, copied.returned) == (400, 400)
-        assert copied.log().rounds == rounds.log().rounds
+        assert learning.log(copied).rounds == learning.log(rounds).rounds
 
     def test_rows_that_were_dropped_come_again_as_they_are_known_then(self):
         rounds = table(60, policy=EVERYBODY, told=False)
@@ -835,14 +841,14 @@ def test_what_was_derived_so_far_is_forgotten_with_people():
 
 def test_the_log_between_two_rounds_has_one_row_per_round_in_order():
     rounds = table()
-    log = rounds.log_between(10, 30)
+    log = learning.log_between(rounds, 10, 30)
     assert len(log) == 20
     assert np.array_equal(log.features, rounds.features_of(slice(10, 30)))
     assert np.array_equal(log.rejected, (~rounds["accept"][10:30]).astype(float))
-    assert rounds.log_between(10, 30, with_group=False).group is None
-    assert rounds.log_between(60, 90) is None
+    assert learning.log_between(rounds, 10, 30, with_group=False).group is None
+    assert learning.log_between(rounds, 60, 90) is None
     rounds.returned = 20
-    assert len(rounds.log_between(10, 30)) == 10
+    assert len(learning.log_between(rounds, 10, 30)) == 10
 
 
 def test_levels_halve_any_stretch_of_rounds_whatever_the_rhythm():
@@ -859,7 +865,7 @@ def test_levels_halve_any_stretch_of_rounds_whatever_the_rhythm():
 def test_a_table_grows_and_leaves_what_was_read_as_it_was():
     rounds = table(300)
     before = rounds.features_of(slice(None)).copy()
-    assert rounds.log_of_rows(np.arange(10, 20)).features.base is None  # no view
+    assert learning.log_of_rows(rounds, np.arange(10, 20)).features.base is None  # no view
     view = rounds.features_of(slice(None))
     append_accepted(rounds, np.ones((900, before.shape[1])))
     np.testing.assert_array_equal(view, before)

@@ -41,7 +41,7 @@ from evenhand.keys import KeyBook, NamedKey, as_keys, person_hashes
 from evenhand.people import as_known_groups, require_same_order
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Counts, Epoch, Rounds, reports, windows
+from evenhand.rounds import Counts, Epoch, Rounds, learning, reports, windows
 from evenhand.schema import Schema, is_frame
 from evenhand.shown import INK, Brief, Shown
 from evenhand.words import (
@@ -925,7 +925,7 @@ class EpochLearner(Shown):
     def gathered(self) -> tuple[tuple[int, RoundLog], ...]:
         """(epoch, log) of all rounds whose outcome is known."""
         with self.lock:
-            return tuple(self.rounds.logs())
+            return tuple(learning.logs(self.rounds))
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
         """The probability of being accepted under the current policy; changes nothing.

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from tests.play import FPR, WORLD, decide_people, report_all, two_phase
 
+from evenhand.algorithms.arrivals import Arrivals, arrivals_before
 from evenhand.algorithms.exploration import (
     ExplorationRule,
     ExplorationState,
@@ -22,7 +23,7 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate, SelectionRate
 from evenhand.hypotheses import ACCEPT_ALL, Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.policies import Mixture
-from evenhand.rounds import Arrivals, Rounds, reports
+from evenhand.rounds import Rounds, reports
 from evenhand.words import LabelledSample
 
 
@@ -305,7 +306,7 @@ def test_a_group_of_which_nobody_is_left_is_not_forgotten():
     found = ExplorationState(1001, Slack(0.25, 0.05, 0.3), ("a", "b", "c"))
     reports.erase(rounds, np.array([1000]))
     gone = rule.forget(found, rounds, np.array([1000])).slack
-    two = labelled_sample(rounds.arrivals(1000))
+    two = labelled_sample(arrivals_before(rounds, 1000))
     assert rule.beta(two, 1) < 0.3  # what the two others alone would guarantee
     assert (gone.beta, gone.limit, gone.guarantee, gone.missing) == (2.0, 0.0, 0.3, 1)
     assert not rule.keeps(gone)

@@ -15,7 +15,8 @@ import pytest
 from tests.mutants import entry_checks as checks
 from tests.mutants.test_mutants import Mutant
 
-from evenhand.algorithms.certified import drift, intervals, step
+from evenhand.algorithms.arrivals import arrivals_before
+from evenhand.algorithms.certified import drift, intervals, sample, step
 from evenhand.algorithms.certified.drift import DriftWatch
 from evenhand.algorithms.certified.evidence import Evidence
 from evenhand.algorithms.certified.intervals import BettingProcess
@@ -26,7 +27,7 @@ from evenhand.algorithms.exploration import ExplorationRule, labelled_sample
 from evenhand.bounds import BettingState, Cohort
 from evenhand.errors import EvenhandError
 from evenhand.learner import EpochLearner
-from evenhand.rounds import UNKNOWN, Rounds, reports, windows
+from evenhand.rounds import UNKNOWN, Rounds, counting, reports, windows
 
 
 def rows_without_chance_dropped(patch):
@@ -106,7 +107,7 @@ def rebuilt_without_the_erased(learner):
     state = replace(state, process=process, spans=())
     for span in spans:
         epoch, first, stop = span
-        cohort = rounds.count(first, stop)
+        cohort = counting.count(rounds, first, stop)
         if epoch >= min(state.gaps):  # the first epoch that was certified
             nobody = {name: np.zeros(0) for name in ("lost_acceptance", "lost_accepted")}
             left = replace(
@@ -176,7 +177,7 @@ def two_epochs_share_a_record(patch):
 
 def late_labels_are_learned(patch):
     """The loss learns from labels that came after the closing, too."""
-    real = Rounds.resolved_rows
+    real = sample.resolved_rows
 
     def learned(rounds, first, stop):
         late = rounds["label_late"].copy()
@@ -185,14 +186,14 @@ def late_labels_are_learned(patch):
         rounds["label_late"][:] = late
         return found
 
-    patch.setattr(Rounds, "resolved_rows", learned)
+    patch.setattr(sample, "resolved_rows", learned)
 
 
 def late_labels_are_counted(patch):
     """Counts of a closed cohort hold the labels that came after the closing."""
     patch.setattr(
-        Rounds,
-        "_label_at_closing",
+        counting,
+        "label_at_closing",
         lambda rounds, rows: np.where(rounds["overruled"][rows], 0, rounds["label"][rows]),
     )
 
@@ -265,7 +266,7 @@ def exploration_takes_what_has_come(patch):
     def hurried(rule, exploration, rounds):
         if rounds.decided < exploration.size:
             return exploration
-        arrivals = rounds.arrivals(rounds.decided)
+        arrivals = arrivals_before(rounds, rounds.decided)
         sample = labelled_sample(arrivals)
         if not np.isfinite(rule.beta(sample)):
             return exploration
@@ -295,9 +296,9 @@ def outcomes_bring_groups(patch):
 
 def late_groups_are_not_counted(patch):
     """The certificate does not say for how many the group came after the coin."""
-    real = Rounds.marked
+    real = counting.marked
     patch.setattr(
-        Rounds, "marked", lambda rounds, *span: {**real(rounds, *span), "late_groups": {}}
+        counting, "marked", lambda rounds, *span: {**real(rounds, *span), "late_groups": {}}
     )
 
 

@@ -76,7 +76,7 @@ from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
-from evenhand.rounds import Epoch, Rounds, windows
+from evenhand.rounds import Epoch, Rounds, learning, windows
 from evenhand.schema import Schema
 from evenhand.shares import require_delta, require_promise
 from evenhand.words import IntArray, LabelledSample, Prices
@@ -465,7 +465,7 @@ class TwoPhase:
         complete = min(state.learned_to, windows.first_missing(rounds), rounds.returned)
         complete = max(stop, complete)
         for last in (complete, state.learned_to):
-            log = rounds.log_between(stop, last, with_group=with_group)
+            log = learning.log_between(rounds, stop, last, with_group=with_group)
             if log is not None:
                 loss = with_more_rounds(loss, log, self.loss, self.sides)
             if last == complete:
@@ -480,8 +480,8 @@ class TwoPhase:
         epochs = None
         if self.sides == 2:
             epochs = {epoch.number for epoch in rounds.epochs if epoch.phase != "explore"}
-        return rounds.log(
-            stop=state.learned_to, epochs=epochs, with_group=self.group_use == "decide"
+        return learning.log(
+            rounds, stop=state.learned_to, epochs=epochs, with_group=self.group_use == "decide"
         )
 
     def estimated_loss(self, log: RoundLog) -> EstimatedLoss:
@@ -594,13 +594,15 @@ def _about_solver(rounds: Rounds) -> list[Note]:
 def has_news(state: TwoPhaseState, rounds: Rounds) -> bool:
     """Whether more rounds are settled than at the last step, and some of them are resolved."""
     settled = settled_rounds(rounds)
-    return settled != state.learned_to and rounds.resolved_before(settled) != state.learned
+    return (
+        settled != state.learned_to and learning.resolved_before(rounds, settled) != state.learned
+    )
 
 
 def learn(state: TwoPhaseState, rounds: Rounds) -> TwoPhaseState:
     """All settled rounds enter the loss."""
     settled = settled_rounds(rounds)
-    return replace(state, learned_to=settled, learned=rounds.resolved_before(settled))
+    return replace(state, learned_to=settled, learned=learning.resolved_before(rounds, settled))
 
 
 def settled_rounds(rounds: Rounds) -> int:

@@ -33,34 +33,26 @@ from evenhand.rounds.cache import Span
 from evenhand.rounds.counts import Counts, GroupCounts, require_possible
 from evenhand.rounds.groups import UNKNOWN
 from evenhand.rounds.table import (
-    AT_ONCE,
     FOREVER,
     KINDS,
     NEVER,
-    Arrivals,
     Epoch,
     Keep,
     Rounds,
-    least_level,
-    sampling_level,
 )
 from evenhand.rounds.windows import PATIENCE
 
 __all__ = [
-    "AT_ONCE",
     "FOREVER",
     "KINDS",
     "NEVER",
     "PATIENCE",
     "UNKNOWN",
-    "Arrivals",
     "Counts",
     "Epoch",
     "GroupCounts",
     "Keep",
     "Rounds",
     "Span",
-    "least_level",
     "require_possible",
-    "sampling_level",
 ]

@@ -1,28 +1,24 @@
 """The table of decided people: its columns, its epochs, and the one place that appends."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, log2
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from evenhand.errors import ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.log import find_contexts, numbered, prices_of
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.rounds.cache import Cache, Span
-from evenhand.rounds.counts import Counts, GroupCounts
+from evenhand.rounds.counts import Counts
 from evenhand.rounds.features import FIRST_CAPACITY, Column, FeatureTable, grown
-from evenhand.rounds.groups import UNKNOWN, GroupCodes
+from evenhand.rounds.groups import GroupCodes
 from evenhand.schema import Schema
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, Prices
 
 Keep = Literal["rows", "counts"]
 """What a table keeps of people: their rows, or counts alone."""
-AT_ONCE = 65_536
-"""Rows of an empty table, and rows that are looked at at a time."""
 FOREVER = NEVER = 2**52
 """The length of an epoch that never ends, and the round of a look that never comes: below 2^53, so
 that JSON holds it exactly.
@@ -104,33 +100,6 @@ class Epoch:
         """The policy of an algorithm that deploys mixtures alone."""
         assert isinstance(self.policy, Mixture)
         return self.policy
-
-
-@dataclass(frozen=True, eq=False)
-class Arrivals:
-    """The first people of all, for a learner that explores: what is known of each, in order.
-
-    Attributes
-    ----------
-    features, group, label, count : array
-        The people. group: None where it is unknown; label: 0 where it is missing; count: how many
-        people a row stands for, 1 unless rounds were decided in aggregate.
-    """
-
-    features: FloatArray
-    group: GroupArray
-    label: IntArray
-    count: FloatArray
-
-    @property
-    def missing(self) -> int:
-        """How many people have no label."""
-        return int(self.count[self.label == 0].sum())
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """The groups, in the order in which they were first seen."""
-        return tuple(dict.fromkeys(group for group in self.group.tolist() if group is not None))
 
 
 class Rounds:
@@ -268,31 +237,9 @@ class Rounds:
         waiting = self["accept"] & (self["label"] == 0) & ~self.label_discarded
         return int(waiting.sum())
 
-    def resolved_before(self, stop: int) -> int:
-        """How many rounds before `stop` the loss may learn from: those whose call has returned."""
-        stop = min(stop, self.returned)
-        rows = self.rows_between(0, stop)
-        counted = sum(round(chunk.log.rounds) for chunk in self.counted if chunk.first < stop)
-        return int(self.resolved_in(rows).sum()) + counted
-
     def groups_of(self, rows: slice | IntArray | BoolArray) -> GroupArray:
         """The groups of some rows: texts or numbers where all are known, else objects."""
         return self.group_codes.values_of(self["group"][rows])
-
-    def people_by_group(self, first: int = 0) -> dict[Group, int]:
-        """How many people of each group were decided from round `first` on; None: unknown."""
-        rows = self.rows_between(first)
-        counts: dict[Group, int] = {}
-        for value, many in zip(*np.unique(self["group"][rows], return_counts=True), strict=True):
-            group = None if value == UNKNOWN else self.group_codes.values[value]
-            counts[group] = counts.get(group, 0) + int(many)
-        for chunk in self.counted:
-            if chunk.first >= first:
-                values, codes = numbered(chunk.group)
-                for code, group in enumerate(values):
-                    many = int(chunk.rounds[codes == code].sum())
-                    counts[group] = counts.get(group, 0) + many
-        return {group: many for group, many in counts.items() if many}
 
     def rows_between(self, first: int, stop: int | None = None) -> slice:
         """The rows of rounds first .. stop - 1."""
@@ -306,9 +253,9 @@ class Rounds:
         """Whether there are rounds without a row."""
         return bool(self.counted or self.dropped)
 
-    def rows_of(self, rounds: IntArray) -> IntArray:
+    def rows_of(self, round_ids: IntArray) -> IntArray:
         """The row of each of these rounds, which were decided one by one."""
-        return np.asarray(np.searchsorted(self["round"], rounds)) if self.has_gaps else rounds
+        return np.asarray(np.searchsorted(self["round"], round_ids)) if self.has_gaps else round_ids
 
     def find(self, round_ids: IntArray) -> IntArray:
         """The row of each round; ProtocolError if one is unknown."""
@@ -334,6 +281,35 @@ class Rounds:
                 hint="use the round that the decision carries.",
             )
         return rows
+
+    def is_aggregated(self, first: int) -> bool:
+        """Whether the rounds from this one on were decided in aggregate."""
+        return self.counts_from(first) is not None
+
+    def counts_from(self, first: int) -> Counts | None:
+        """The rounds that were decided in aggregate and begin with this one."""
+        place = bisect_left(self.counted, first, key=_first_round)
+        if place < len(self.counted) and self.counted[place].first == first:
+            return self.counted[place]
+        return None
+
+    def spans(self, first: int, stop: int) -> Iterator[Span]:
+        """(epoch, first, stop) of the runs of rounds of one epoch between two rounds; rounds that
+        were decided in aggregate are runs of their own.
+        """
+        begin = bisect_left(self.counted, first, key=_first_round)
+        end = bisect_left(self.counted, stop, key=_first_round)
+        found = [(chunk.epoch, chunk.first, chunk.stop) for chunk in self.counted[begin:end]]
+        rows = self.rows_between(first, stop)
+        rounds = self["round"][rows]
+        if len(rounds):
+            epochs = self["epoch"][rows]
+            new = (np.diff(epochs) != 0) | (np.diff(rounds) != 1)
+            starts = np.concatenate([[0], np.flatnonzero(new) + 1])
+            ends = np.concatenate([starts[1:], [len(rounds)]])
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+                found.append((int(epochs[start]), int(rounds[start]), int(rounds[end - 1]) + 1))
+        yield from sorted(found, key=lambda span: span[1])
 
     # what happens to people, in the order in which it happens
 
@@ -580,302 +556,9 @@ class Rounds:
             self.features.make_room(needed)
         return self.n_rows
 
-    # counting
-
-    def spans(self, first: int, stop: int) -> Iterator[Span]:
-        """(epoch, first, stop) of the runs of rounds of one epoch between two rounds; rounds that
-        were decided in aggregate are runs of their own.
-        """
-        begin = bisect_left(self.counted, first, key=_first_round)
-        end = bisect_left(self.counted, stop, key=_first_round)
-        found = [(chunk.epoch, chunk.first, chunk.stop) for chunk in self.counted[begin:end]]
-        rows = self.rows_between(first, stop)
-        rounds = self["round"][rows]
-        if len(rounds):
-            epochs = self["epoch"][rows]
-            new = (np.diff(epochs) != 0) | (np.diff(rounds) != 1)
-            starts = np.concatenate([[0], np.flatnonzero(new) + 1])
-            ends = np.concatenate([starts[1:], [len(rounds)]])
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-                found.append((int(epochs[start]), int(rounds[start]), int(rounds[end - 1]) + 1))
-        yield from sorted(found, key=lambda span: span[1])
-
-    def count(self, first: int, stop: int) -> Counts:
-        """Rounds first .. stop - 1, which are of one epoch, in aggregated form."""
-        for chunk in self.counted:
-            if chunk.first == first and chunk.stop == stop:
-                return chunk
-        rows = self.rows_between(first, stop)
-        accept = self["accept"][rows]
-        acceptance = self["acceptance"][rows]
-        audit = self["audit"][rows]
-        settled = self["settled"][rows]
-        group = self.groups_of(rows)
-        label = self._label_at_closing(rows)
-        here = ~self["erased"][rows]
-        features = self.features_of(rows)
-        if not here.all():
-            features = features[here]
-        contexts = find_contexts(features, group[here], acceptance[here])
-        size = len(contexts.first)
-
-        def total(which: BoolArray) -> FloatArray:
-            return _summed(contexts.index, which[here], size)
-
-        good = label == 1
-        bad = label == -1
-        categories = [settled == 1, settled == -1, settled == 0]
-        shown = np.flatnonzero(here)[contexts.first]
-        return Counts(
-            epoch=int(self["epoch"][rows][0]),
-            first=first,
-            stop=stop,
-            log=self._log_of(rows, self._resolved_at_closing(rows)),
-            features=features if size == len(features) else features[contexts.first],
-            group=group[shown],
-            acceptance=acceptance[shown],
-            rejected=total(~accept),
-            positive=total(accept & good),
-            negative=total(accept & bad),
-            unresolved=total(accept & (label == 0)),
-            audited_positive=total(audit & good),
-            audited_negative=total(audit & bad),
-            settled=np.stack([total(accept & mask) for mask in categories]),
-            settled_audited=np.stack([total(audit & mask) for mask in categories]),
-            **self.marked(first, stop),
-        )
-
-    def marked(self, first: int, stop: int) -> dict[str, Any]:
-        """The people of these rounds to whom something happened after the coin: the fields
-        `lost_...`, `overruled` and `late_groups` of `Counts`.
-        """
-        rows = self.rows_between(first, stop)
-        gone = rows.start + np.flatnonzero(self["erased"][rows])
-        accept = self["accept"][gone]
-        chances, which = np.unique(self["acceptance"][gone], return_inverse=True)
-        return {
-            "lost_acceptance": chances,
-            "lost_accepted": _summed(which, accept, len(chances)),
-            "lost_rejected": _summed(which, ~accept, len(chances)),
-            "overruled": self._by_group(rows, "overruled"),
-            "late_groups": self._by_group(rows, "group_late"),
-        }
-
-    def _by_group(self, rows: slice, mark: str) -> GroupCounts:
-        """People with a mark who were not erased."""
-        here = rows.start + np.flatnonzero(self[mark][rows] & ~self["erased"][rows])
-        counts: GroupCounts = {}
-        drawn = self["accept"][here].tolist()
-        for key in zip(self.groups_of(here).tolist(), drawn, strict=True):
-            counts[key] = counts.get(key, 0.0) + 1.0
-        return counts
-
-    def is_aggregated(self, first: int) -> bool:
-        """Whether the rounds from this one on were decided in aggregate."""
-        place = bisect_left(self.counted, first, key=_first_round)
-        return place < len(self.counted) and self.counted[place].first == first
-
-    def outcomes(self, rounds: IntArray) -> IntArray:
-        """What a certificate may see of these rounds now: 0 rejected, 1 good, 2 bad, 3 accepted
-        without a label.
-        """
-        rows = self.rows_of(rounds)
-        label = self._label_at_closing(rows)
-        accepted = np.where(label == 0, 3, np.where(label == 1, 1, 2))
-        return np.where(self["accept"][rows], accepted, 0)
-
-    def _label_at_closing(self, rows: slice | IntArray) -> Column:
-        """The labels that a certificate may see: 0 where a human overruled, and where the label
-        came after the cohort had closed.
-        """
-        silent = self["overruled"][rows] | self["label_late"][rows]
-        return np.where(silent, 0, self["label"][rows])
-
-    def _resolved_at_closing(self, rows: slice) -> BoolArray:
-        return np.asarray(self.resolved_in(rows) & ~self["label_late"][rows])
-
-    def _log_of(self, rows: slice, chosen: BoolArray) -> RoundLog:
-        """The chosen rows, which must be resolved, as a log: with the group where it is known of
-        all of them.
-        """
-        places = rows.start + np.flatnonzero(chosen)
-        accept = self["accept"][places]
-        label = self["label"][places]
-        known = bool((self["group"][places] != UNKNOWN).all())
-        prices = self.prices
-        return RoundLog.of_checked(
-            self.features_of(rows if chosen.all() else places),
-            self.groups_of(places) if known else None,
-            prices and prices_of(prices, self.n_rows, places),
-            acceptance=self["acceptance"][places],
-            rejected=(~accept).astype(np.float64),
-            positive=(accept & (label == 1)).astype(np.float64),
-            negative=(accept & (label == -1)).astype(np.float64),
-        )
-
-    def log_of(self, chosen: BoolArray) -> RoundLog:
-        """The chosen rows, which must be resolved, in their order."""
-        return self._log_of(slice(0, self.n_rows), chosen)
-
-    def log(
-        self,
-        *,
-        stop: int | None = None,
-        epochs: set[int] | None = None,
-        with_group: bool = True,
-    ) -> RoundLog | None:
-        """What the loss may learn from: the resolved rounds, equal ones counted together; None if
-        there is nothing.
-
-        stop: of rounds before this one; epochs: of these epochs.
-        """
-        found = []
-        end = self.returned if stop is None else min(stop, self.returned)
-        for epoch, first, last in self.spans(0, end):
-            if epochs is None or epoch in epochs:
-                found.append(self._log_between(first, last))
-        return _merged(found, with_group)
-
-    def resolved_rows(self, first: int, stop: int) -> tuple[IntArray, IntArray, IntArray]:
-        """The rows of a closed cohort from which the loss may learn, by what was known when it
-        closed: rejected; accepted by the policy and labelled; accepted by the audit coin and
-        labelled. Rounds that could not be accepted are none of them.
-        """
-        rows = self.rows_between(first, stop)
-        accept = self["accept"][rows]
-        possible = (self["acceptance"][rows] > 0) & ~self["erased"][rows]
-        labelled = accept & possible & (self._label_at_closing(rows) != 0)
-        audit = self["audit"][rows]
-        kinds = (~accept & possible, labelled & ~audit, labelled & audit)
-        one, two, three = (rows.start + np.flatnonzero(kind) for kind in kinds)
-        return one, two, three
-
-    def log_of_rows(self, rows: IntArray) -> RoundLog:
-        """These rows, which must be resolved, in their order; a copy, not a view, which would hold
-        the whole table after it has grown.
-        """
-        if not len(rows):
-            return self._log_of(slice(0, 0), np.zeros(0, dtype=bool))
-        window = slice(int(rows[0]), int(rows[-1]) + 1)
-        chosen = np.zeros(window.stop - window.start, dtype=bool)
-        chosen[rows - rows[0]] = True
-        log = self._log_of(window, chosen)
-        return RoundLog.of_checked(**{**vars(log), "features": log.features.copy()})
-
-    def log_between(self, first: int, stop: int, *, with_group: bool = True) -> RoundLog | None:
-        """The resolved rounds first .. stop - 1 in their order, equal ones not counted together;
-        None if there is none.
-        """
-        found = [
-            self._log_between(start, end)
-            for _, start, end in self.spans(first, min(stop, self.returned))
-        ]
-        parts = [log if with_group else log.without_group() for log in found if log.rounds > 0]
-        return RoundLog.concatenate(parts) if parts else None
-
-    def logs(self) -> Iterator[tuple[int, RoundLog]]:
-        """(epoch, log) of the resolved rounds of each epoch."""
-        for epoch, first, stop in self.spans(0, self.returned):
-            log = self._log_between(first, stop)
-            if log.rounds > 0:
-                yield epoch, log
-
-    def _log_between(self, first: int, stop: int) -> RoundLog:
-        place = bisect_left(self.counted, first, key=_first_round)
-        if place < len(self.counted) and self.counted[place].first == first:
-            return self.counted[place].log
-        rows = self.rows_between(first, stop)
-        return self._log_of(rows, self.resolved_in(rows))
-
-    def people(
-        self, first: int, stop: int, most: int | None = None
-    ) -> tuple[FloatArray, GroupArray, FloatArray]:
-        """Features, group and weight of the people of these rounds who were not erased; of more
-        than `most` those whose level is high enough, who stand for the others.
-        """
-        for chunk in self.counted:
-            if chunk.first == first:
-                return chunk.features, chunk.group, chunk.rounds
-        rows = self.rows_between(first, stop)
-        people = int((~self["erased"][rows]).sum())
-        if self.dropped:  # nobody was erased, and those who are needed are there
-            people = stop - first
-        least = 0 if most is None or people <= most else least_level(people, most)
-        parts = []
-        for start in range(rows.start, rows.stop, AT_ONCE):
-            part = slice(start, min(start + AT_ONCE, rows.stop))
-            here = ~self["erased"][part]
-            if least:
-                here &= sampling_level(self["round"][part]) >= least
-            parts.append(start + np.flatnonzero(here))
-        places = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-        weight = np.full(len(places), people / max(len(places), 1))
-        whole = len(places) == rows.stop - rows.start
-        return self.features_of(rows if whole else places), self.groups_of(places), weight
-
-    def arrivals(self, stop: int, without: Sequence[int] = ()) -> Arrivals:
-        """The people of the rounds before `stop`; `without`: rounds whose label counts as missing
-        although it may have come since.
-        """
-        features: list[FloatArray] = []
-        groups: list[GroupArray] = []
-        labels: list[IntArray] = []
-        counts: list[FloatArray] = []
-        for chunk in self.counted:
-            if chunk.first < stop < chunk.stop:
-                raise ProtocolError(
-                    f"rounds {chunk.first} to {chunk.stop - 1} were decided in aggregate, so "
-                    f"nobody can say who came before round {stop}.",
-                    hint="absorb at most the rounds that are left of the epoch.",
-                )
-            if chunk.first < stop:
-                for label, column in ((1, chunk.positive), (-1, chunk.negative)):
-                    seen = column > 0
-                    features.append(chunk.features[seen])
-                    groups.append(chunk.group[seen].astype(object))
-                    labels.append(np.full(int(seen.sum()), label))
-                    counts.append(column[seen])
-        rows = self.rows_between(0, stop)
-        if rows.stop > rows.start:
-            known = self["label"][rows].astype(np.int64)
-            known[np.isin(self["round"][rows], list(without))] = 0
-            features.append(self.features_of(rows))
-            groups.append(self.groups_of(rows).astype(object))
-            labels.append(known)
-            counts.append(np.ones(len(known)))
-        return Arrivals(
-            np.concatenate(features),
-            np.concatenate(groups),
-            np.concatenate(labels),
-            np.concatenate(counts),
-        )
-
-
-def sampling_level(rounds: IntArray) -> IntArray:
-    """0 for half of all rounds, 1 for a quarter, 2 for an eighth, ...: the number of leading zero
-    bits of (n phi mod 1), phi the golden ratio, to 32 bits. To keep the rounds of a level and above
-    is to keep a sample that depends on nothing about people, that is spread evenly over any stretch
-    of rounds, whatever rhythm people come in, and of which every smaller one is a part.
-    """
-    fraction = rounds.astype(np.uint64)
-    fraction *= np.uint64(0x9E3779B97F4A7C15)
-    fraction >>= np.uint64(32)
-    # frexp: the number of bits that are left
-    return np.asarray(32 - np.frexp(fraction.astype(np.float64))[1], dtype=np.int64)
-
-
-def least_level(people: int, most: int) -> int:
-    """The level from which on about `most` of so many people are kept."""
-    return max(ceil(log2(people / most)), 0)
-
 
 def _first_round(counts: Counts) -> int:
     return counts.first
-
-
-def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:
-    parts = [log if with_group else log.without_group() for log in logs if log.rounds > 0]
-    return RoundLog.merged(parts) if parts else None
 
 
 def _no_times(rows: int) -> FloatArray:
@@ -886,7 +569,3 @@ def _no_times(rows: int) -> FloatArray:
 def _bill_of(counts: Counts) -> int:
     """Bad audits of rounds that were decided in aggregate."""
     return int(counts.audited_negative.sum())
-
-
-def _summed(place: IntArray, of: BoolArray | FloatArray, size: int) -> FloatArray:
-    return np.bincount(place, weights=of, minlength=size).astype(np.float64, copy=False)

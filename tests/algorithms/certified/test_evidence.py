@@ -22,7 +22,7 @@ from evenhand.fairness import FalseNegativeRate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Rounds, reports
+from evenhand.rounds import Rounds, counting, reports
 
 MIXED = Mixture((ACCEPT_ALL, REJECT_ALL), (0.6, 0.4))
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))
@@ -41,7 +41,7 @@ def test_codes_of_groups():
 def test_counts_are_those_of_a_loop_over_the_people():
     rounds = table()
     reports.erase(rounds, np.array([0, 1, 2]))
-    evidence = Evidence().add(rounds.count(0, 400), ("a", "b"), judged=True)
+    evidence = Evidence().add(counting.count(rounds, 0, 400), ("a", "b"), judged=True)
     labels, seen = Counter(), Counter()
     for i in range(3, 400):
         seen[PEOPLE.group[i]] += 1
@@ -56,10 +56,10 @@ def test_counts_are_those_of_a_loop_over_the_people():
 
 def test_cohorts_add_up():
     rounds = table()
-    whole = Evidence().add(rounds.count(0, 400), None, judged=False)
+    whole = Evidence().add(counting.count(rounds, 0, 400), None, judged=False)
     parts = Evidence()
     for first, stop in ((0, 100), (100, 150), (150, 400)):
-        parts = parts.add(rounds.count(first, stop), None, judged=False)
+        parts = parts.add(counting.count(rounds, first, stop), None, judged=False)
     assert vars(parts) == vars(whole)
     assert whole.judged == {}
 
@@ -69,7 +69,7 @@ def test_a_group_is_one_from_its_first_ten_people_on():
     group = np.array(["a"] * 30 + ["b"] * 30 + ["typo"] * (FIRST_PEOPLE - 1), dtype=object)
     people = type(PEOPLE)(np.zeros((69, 1)), group, np.tile([1, -1, 1], 23))
     report_all(decide_people(rounds, people, MIXED, stream(1, "coins")), people)
-    evidence = Evidence().add(rounds.count(0, 69), None, judged=False)
+    evidence = Evidence().add(counting.count(rounds, 0, 69), None, judged=False)
     assert evidence.groups == ("a", "b")
     assert evidence.seen["typo"] == FIRST_PEOPLE - 1
 

@@ -23,7 +23,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Rounds, reports
+from evenhand.rounds import Rounds, learning, reports
 
 MIXED = Mixture((ACCEPT_ALL, REJECT_ALL), (0.6, 0.4))
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))
@@ -90,7 +90,7 @@ def test_while_there_are_few_people_all_are_in_it():
     found = taken(rounds)
     assert found.log is found.observed
     rounds.returned = rounds.decided
-    whole = rounds.log(with_group=False)
+    whole = learning.log(rounds, with_group=False)
     np.testing.assert_array_equal(found.log.features, whole.features)
     for name in ("rejected", "positive", "negative", "acceptance"):
         np.testing.assert_array_equal(getattr(found.log, name), getattr(whole, name))

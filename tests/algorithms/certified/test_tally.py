@@ -15,7 +15,7 @@ from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
 from evenhand.hypotheses import FiniteClass
 from evenhand.hypotheses.linear import LinearRule
 from evenhand.hypotheses.thresholds import Threshold
-from evenhand.rounds import Rounds, reports
+from evenhand.rounds import Rounds, counting, reports
 from evenhand.rounds.cache import Cache
 
 COLUMNS = 3
@@ -171,7 +171,7 @@ def test_the_sums_were_used_and_closing_reads_no_rows(monkeypatch):
     record = learner.state.records[learner.epoch.number]
     first, tally = max(cohorts.tallies.items())
     span = (learner.epoch.number, first, stop)
-    monkeypatch.setattr(Rounds, "count", None)
+    monkeypatch.setattr(counting, "count", None)
     closed = tally.closed(learner.rounds, span, process.slots)
     assert closed.rounds.sum() == stop - first
     assert process.update(closed, record).rounds[0] > process.rounds[0]
@@ -237,7 +237,7 @@ def test_slots_count_whom_each_rule_accepts():
         tally.feed(table, first, min(first + 90, 500), slots)
     closed = tally.closed(table, (1, 0, 500), slots)
     m = np.round(64 * regression.negative_probability(rows)) / 64
-    outcome = table.outcomes(np.arange(500))
+    outcome = counting.outcomes(table, np.arange(500))
     assert len(closed.group) > 100
     for row in range(len(closed.group)):
         alike = (group == closed.group[row]) & (p == closed.acceptance[row])

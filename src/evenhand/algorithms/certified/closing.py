@@ -22,7 +22,7 @@ from evenhand.algorithms.certified.sample import (
 )
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, TalliedCohort
-from evenhand.rounds import Counts, Rounds, windows
+from evenhand.rounds import Counts, Rounds, counting, windows
 from evenhand.words import BoolArray
 
 NO_RULES = RuleSlots(())
@@ -104,7 +104,11 @@ def matured(
     for span in cohorts.spans:
         _, first, stop = span
         tally = cohorts.tallies.get(first)
-        yield rounds.count(first, stop) if tally is None else tally.closed(rounds, span, slots)
+        yield (
+            counting.count(rounds, first, stop)
+            if tally is None
+            else tally.closed(rounds, span, slots)
+        )
 
 
 def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds) -> CertifiedState:

@@ -27,7 +27,7 @@ from evenhand.fairness.drift import DriftMonitor, Stream
 from evenhand.hypotheses.constants import ACCEPT_ALL, Unread, is_constant
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Counts, Rounds, windows
+from evenhand.rounds import Counts, Rounds, counting, windows
 from evenhand.words import BoolArray, Group
 
 LEAST_WEIGHT = 0.05
@@ -92,7 +92,7 @@ class DriftWatch:
         stop = settled_before(rounds, self.fed_to, now, maturity)
         watch = self
         for epoch, first, last in rounds.spans(self.fed_to, stop):
-            cohort = rounds.count(first, last)
+            cohort = counting.count(rounds, first, last)
             watch = watch._fed(cohort, rounds.mixture(epoch), groups)
         return replace(watch, fed_to=max(stop, self.fed_to))
 
