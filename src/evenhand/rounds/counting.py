@@ -25,7 +25,7 @@ def count(table: Rounds, first: int, stop: int) -> Counts:
     settled = table["settled"][rows]
     group = table.groups_of(rows)
     label = label_at_closing(table, rows)
-    resolved = table.resolved_in(rows)
+    resolved = learning.resolved(table, rows)
     here = ~table["erased"][rows]
     features = table.features_of(rows)
     if not here.all():

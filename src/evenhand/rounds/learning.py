@@ -11,6 +11,16 @@ from evenhand.rounds.table import Rounds
 from evenhand.words import BoolArray, IntArray
 
 
+def resolved(table: Rounds, rows: slice) -> BoolArray:
+    """What the loss may learn from: rejected rounds, and accepted ones whose label has come; never
+    an erased one.
+    """
+    accept = table["accept"][rows]
+    erased = table["erased"][rows]
+    labelled = (table["label"][rows] != 0) & ~(erased | (table["overruled"][rows] & accept))
+    return np.asarray(labelled | ~(accept | erased))
+
+
 def log(
     table: Rounds,
     *,
@@ -18,7 +28,7 @@ def log(
     epochs: set[int] | None = None,
     with_group: bool = True,
 ) -> RoundLog | None:
-    """What the loss may learn from: the resolved rounds, equal ones counted together; None if
+    """The resolved rounds, equal ones counted together; None if
     there is nothing.
 
     stop: of rounds before this one; epochs: of these epochs.
@@ -71,7 +81,7 @@ def resolved_before(table: Rounds, stop: int) -> int:
     stop = min(stop, table.returned)
     rows = table.rows_between(0, stop)
     counted = sum(round(chunk.log.rounds) for chunk in table.counted if chunk.first < stop)
-    return int(table.resolved_in(rows).sum()) + counted
+    return int(resolved(table, rows).sum()) + counted
 
 
 def log_in(table: Rounds, rows: slice, chosen: BoolArray) -> RoundLog:
@@ -99,7 +109,7 @@ def _log_of_span(table: Rounds, first: int, stop: int) -> RoundLog:
     if counts is not None:
         return counts.log
     rows = table.rows_between(first, stop)
-    return log_in(table, rows, table.resolved_in(rows))
+    return log_in(table, rows, resolved(table, rows))
 
 
 def _merged(logs: list[RoundLog], with_group: bool) -> RoundLog | None:

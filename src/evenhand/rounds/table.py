@@ -212,19 +212,6 @@ class Rounds:
         return Prices(owed[:, 0], owed[:, 1])
 
     @property
-    def resolved(self) -> BoolArray:
-        """What the loss may learn from: rejected rounds, and accepted ones whose label has come;
-        never an erased one.
-        """
-        return self.resolved_in(slice(0, self.n_rows))
-
-    def resolved_in(self, rows: slice) -> BoolArray:
-        accept = self["accept"][rows]
-        erased = self["erased"][rows]
-        labelled = (self["label"][rows] != 0) & ~(erased | (self["overruled"][rows] & accept))
-        return np.asarray(labelled | ~(accept | erased))
-
-    @property
     def label_discarded(self) -> BoolArray:
         """Rounds whose label counts for nothing: erased, or drawn to be accepted and rejected by a
         human.

@@ -16,6 +16,7 @@ from evenhand.algorithms.certified.evidence import (
     PastPeople,
     group_codes,
     people_before,
+    people_left,
     with_people_of,
 )
 from evenhand.fairness import FalseNegativeRate
@@ -101,3 +102,13 @@ def test_of_very_many_people_a_sample_is_kept():
     many = np.arange(3.0 * MOST_PAST)[:, None]
     past = PastPeople.nobody().add(many, np.full(len(many), "a", object), np.ones(len(many)))
     assert len(past.weight) == MOST_PAST
+
+
+def test_people_are_those_who_were_not_erased():
+    rounds = table()
+    reports.erase(rounds, np.array([4, 7]))
+    features, group, weight = people_left(rounds, 0, 20)
+    left = np.setdiff1d(np.arange(20), [4, 7])
+    assert (features == PEOPLE.features[left]).all()
+    assert (group == PEOPLE.group[left]).all()
+    assert weight.sum() == 18
