@@ -9,13 +9,7 @@ from evenhand.algorithms.arrivals import arrivals_before
 from evenhand.errors import ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.randomness import stream
-from evenhand.rounds import (
-    FOREVER,
-    Counts,
-    Epoch,
-    Rounds,
-    reports,
-)
+from evenhand.rounds import FOREVER, Counts, Epoch, Rounds, reports
 
 
 class TestArrivals:

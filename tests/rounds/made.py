@@ -10,10 +10,7 @@ from evenhand import storage
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import (
-    Rounds,
-    reports,
-)
+from evenhand.rounds import Rounds, reports
 from evenhand.words import LabelledSample
 
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))

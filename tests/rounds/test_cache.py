@@ -3,9 +3,7 @@
 import numpy as np
 from tests.rounds.made import table
 
-from evenhand.rounds import (
-    reports,
-)
+from evenhand.rounds import reports
 
 
 def test_what_was_derived_so_far_is_forgotten_with_people():

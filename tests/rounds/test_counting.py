@@ -5,9 +5,7 @@ from collections import Counter
 import pytest
 from tests.rounds.made import PEOPLE, marked_table
 
-from evenhand.rounds import (
-    counting,
-)
+from evenhand.rounds import counting
 
 
 class TestCounting:

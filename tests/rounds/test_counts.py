@@ -7,9 +7,7 @@ import pytest
 from tests.rounds.made import table
 
 from evenhand.errors import InvalidInput, ProtocolError
-from evenhand.rounds import (
-    counting,
-)
+from evenhand.rounds import counting
 
 
 @pytest.mark.parametrize("chance", [0.0, 1.0, 1.5, -0.1, float("nan")])

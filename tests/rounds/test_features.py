@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from tests.rounds.made import EVERYBODY, append_accepted, table
 
-from evenhand.rounds import (
-    Epoch,
-    Rounds,
-    reports,
-)
+from evenhand.rounds import Epoch, Rounds, reports
 from evenhand.rounds.stored import from_fields, to_fields
 
 

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from evenhand.rounds import (
-    Rounds,
-)
+from evenhand.rounds import Rounds
 
 
 def test_groups_of_several_kinds_stay_what_they_are():

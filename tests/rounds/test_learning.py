@@ -5,9 +5,7 @@ import pytest
 from tests.rounds.made import marked_table, table
 
 from evenhand.algorithms.certified.sample import resolved_rows
-from evenhand.rounds import (
-    learning,
-)
+from evenhand.rounds import learning
 
 
 @pytest.mark.parametrize("seed", range(5))

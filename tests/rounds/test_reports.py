@@ -13,16 +13,7 @@ from evenhand.errors import BadLabel, ProtocolError
 from evenhand.hypotheses.constants import ACCEPT_ALL
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import (
-    FOREVER,
-    KINDS,
-    Epoch,
-    Rounds,
-    counting,
-    learning,
-    reports,
-    windows,
-)
+from evenhand.rounds import FOREVER, KINDS, Epoch, Rounds, counting, learning, reports, windows
 from evenhand.words import Prices
 
 

@@ -11,12 +11,7 @@ from evenhand import storage
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.randomness import stream
-from evenhand.rounds import (
-    KINDS,
-    UNKNOWN,
-    Counts,
-    reports,
-)
+from evenhand.rounds import KINDS, UNKNOWN, Counts, reports
 from evenhand.rounds.stored import from_fields, to_fields
 from evenhand.words import Prices
 

@@ -20,16 +20,7 @@ from tests.rounds.made import (
 from evenhand.errors import ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.randomness import stream
-from evenhand.rounds import (
-    KINDS,
-    Counts,
-    Epoch,
-    Rounds,
-    counting,
-    learning,
-    reports,
-    windows,
-)
+from evenhand.rounds import KINDS, Counts, Epoch, Rounds, counting, learning, reports, windows
 from evenhand.rounds.stored import from_fields, to_fields
 from evenhand.words import Prices
 

@@ -6,13 +6,7 @@ from tests.rounds.made import EVERYBODY, MIXED, PEOPLE, first, of_kind, table
 
 from evenhand.algorithms.certified import drift
 from evenhand.randomness import stream
-from evenhand.rounds import (
-    PATIENCE,
-    Rounds,
-    learning,
-    reports,
-    windows,
-)
+from evenhand.rounds import PATIENCE, Rounds, learning, reports, windows
 
 
 class TestTime:

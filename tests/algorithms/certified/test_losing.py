@@ -1,7 +1,7 @@
 """After its coin a round may only lose information: a human overrules it, the person is erased, the
 group comes late. What learners know of these rounds afterwards.
 
-The rows themselves are tested in `tests/test_rounds.py`.
+The rows themselves are tested in `tests/rounds`.
 """
 
 import numpy as np
