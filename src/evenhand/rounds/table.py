@@ -110,13 +110,14 @@ class Rounds:
     >>> import numpy as np
     >>> from evenhand.policies import Mixture
     >>> from evenhand.hypotheses.constants import ACCEPT_ALL
+    >>> from evenhand.rounds import reports
     >>> rounds = Rounds()
     >>> rounds.open(Epoch(1, "explore", 0, 100, Mixture((ACCEPT_ALL,), (1.0,))))
     >>> rounds.append(
     ...     epoch=1, features=np.array([[0.2], [0.7]]), group=np.array(["a", "b"]),
     ...     accept=np.array([True, True]), acceptance=np.ones(2),
     ... )
-    >>> rounds.report(np.array([0]), np.array([-1]))
+    >>> reports.enter_labels(rounds, np.array([0]), np.array([-1]))
     >>> len(rounds), rounds["label"].tolist(), rounds.missing_labels
     (2, [-1, 0], 1)
     """
