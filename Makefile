@@ -7,7 +7,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 
 CORE    := tests/algorithms tests/mutants tests/bounds tests/bandit tests/estimation tests/faircsc tests/fairness tests/policies \
-	tests/test_rounds.py tests/test_learner.py tests/test_storage.py tests/test_words.py tests/test_errors.py \
+	tests/rounds tests/test_learner.py tests/test_storage.py tests/test_words.py tests/test_errors.py \
 	service/tests/ledger/test_keyring.py service/tests/ledger/test_decision_draw.py service/tests/test_settings.py
 
 SERVICE_check := [check]

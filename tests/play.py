@@ -16,7 +16,7 @@ from evenhand.learners import (
     Unconstrained,
     Uniform,
 )
-from evenhand.rounds import FOREVER, Epoch
+from evenhand.rounds import FOREVER, Epoch, reports
 
 FPR = FalsePositiveRate()
 
@@ -156,5 +156,5 @@ def decide_people(rounds, people, policy, generator, *, epoch=None, audit=0.2, *
 def report_all(rounds, people, first=0):
     """The labels of all accepted people, who are those of the rounds from `first` on."""
     accepted = np.flatnonzero(rounds["accept"][first : first + len(people)])
-    rounds.report(first + accepted, people.label[accepted])
+    reports.enter_labels(rounds, first + accepted, people.label[accepted])
     return rounds

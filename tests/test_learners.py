@@ -35,6 +35,7 @@ from evenhand.hypotheses import (
 from evenhand.learner import EpochLearner
 from evenhand.learners import LEARNERS
 from evenhand.policies import Mixture
+from evenhand.rounds import windows
 from evenhand.words import Prices
 
 
@@ -109,7 +110,7 @@ def test_one_by_one_with_prices_and_pending_labels(tmp_path):
     continues(learner, tmp_path / "x", 2, block=1, told=0.5, prices=prices)
     copy = eh.load(tmp_path / "x")
     assert copy.report.missing_labels == pending
-    copy.observe(copy.rounds.first_missing(may_come=True), 1)
+    copy.observe(windows.first_missing(copy.rounds, may_come=True), 1)
     assert copy.report.missing_labels == pending - 1
 
 

@@ -17,6 +17,7 @@ from evenhand import storage
 from evenhand.contracts import Hypothesis
 from evenhand.errors import NotSerialisable, StorageError
 from evenhand.learners import Uniform
+from evenhand.rounds.stored import to_fields
 
 # values
 
@@ -305,7 +306,7 @@ def test_the_rounds_of_a_file_are_those_of_the_learner(tmp_path):
     learner.save(tmp_path / "x")
     found = eh.load(tmp_path / "x").rounds
     kept = learner.rounds
-    for name in storage.Rounds().to_fields()["columns"]:
+    for name in to_fields(storage.Rounds())["columns"]:
         np.testing.assert_array_equal(found[name], kept[name])
     np.testing.assert_array_equal(found["at"], kept["at"])
     np.testing.assert_array_equal(found.features_of(slice(None)), kept.features_of(slice(None)))

@@ -41,7 +41,7 @@ from evenhand.fairness.rates import Rate
 from evenhand.hypotheses import ACCEPT_ALL, LinearRule
 from evenhand.hypotheses.linear import row_scores
 from evenhand.policies import DeployedPolicy, Mixture
-from evenhand.rounds import Epoch, Rounds
+from evenhand.rounds import Epoch, Rounds, learning
 from evenhand.schema import Schema
 from evenhand.words import FloatArray, GroupArray, LabelledSample, Prices, as_features
 
@@ -166,7 +166,7 @@ class ScorePolicy:
 
     def step(self, state: int, rounds: Rounds, now: float | None) -> tuple[int, Epoch | None]:
         """Plan anew, from all that is resolved."""
-        learned = rounds.resolved_before(rounds.decided)
+        learned = learning.resolved_before(rounds, rounds.decided)
         if learned == state:
             return state, None
         number = rounds.epoch.number + 1
@@ -182,7 +182,7 @@ def semi_logistic_policy(settings: ScorePolicy, rounds: Rounds) -> DeployedPolic
     """Gradient steps on inverse-propensity-weighted utility with a squared fairness penalty; None
     before both labels have been seen.
     """
-    log = rounds.log()
+    log = learning.log(rounds)
     if log is None or log.positive.sum() < 1 or log.negative.sum() < 1:
         return None
     seen = log.where(log.accepted > 0)
@@ -243,7 +243,7 @@ def explore_exploit_policy(settings: ScorePolicy, rounds: Rounds) -> DeployedPol
     """A model, an exploit region within a bound on false discoveries, and exploration outside it;
     None before both labels have been seen.
     """
-    log = rounds.log(with_group=False)
+    log = learning.log(rounds, with_group=False)
     model = None if log is None else fit_logistic_outcomes(log)
     if log is None or model is None:
         return None

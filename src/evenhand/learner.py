@@ -41,7 +41,7 @@ from evenhand.keys import KeyBook, NamedKey, as_keys, person_hashes
 from evenhand.people import as_known_groups, require_same_order
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Counts, Epoch, Rounds
+from evenhand.rounds import Counts, Epoch, Rounds, learning, reports, windows
 from evenhand.schema import Schema, is_frame
 from evenhand.shown import INK, Brief, Shown
 from evenhand.words import (
@@ -561,7 +561,7 @@ class EpochLearner(Shown):
             return False
         if self.algorithm.maturity is None:
             return rounds.has_new_labels
-        return rounds.matured(self.now, self.algorithm.maturity) > rounds.epoch.closed
+        return windows.matured(rounds, self.now, self.algorithm.maturity) > rounds.epoch.closed
 
     @property
     def rounds_left(self) -> int:
@@ -667,19 +667,25 @@ class EpochLearner(Shown):
             if group is None and self._observed_one(round, label, now):
                 return
             require_same_order({"round": round, "label": label, "group": group})
-            rounds = self._named_rounds(round, None)
+            round_ids = self._named_rounds(round, None)
             labels = np.atleast_1d(np.asarray(label))
-            if rounds.shape != labels.shape:
+            if round_ids.shape != labels.shape:
                 raise InvalidInput(
-                    f"{rounds.size} rounds come with {labels.size} labels; each round needs one.",
+                    f"{round_ids.size} rounds come with {labels.size} labels; each round needs "
+                    "one.",
                     argument="label",
                 )
             if group is not None:
-                self.rounds.check_group(rounds, as_reported_groups(group, len(rounds)))
-            self.rounds.report(
-                rounds,
+                reports.check_groups(
+                    self.rounds, round_ids, as_reported_groups(group, len(round_ids))
+                )
+            reports.enter_labels(
+                self.rounds,
+                round_ids,
                 labels,
-                window_open=self.rounds.window_open(rounds, now, self.algorithm.maturity),
+                window_open=windows.window_open(
+                    self.rounds, round_ids, now, self.algorithm.maturity
+                ),
                 closed=self.rounds.epoch.closed,
             )
             self.now = now
@@ -690,25 +696,25 @@ class EpochLearner(Shown):
         """Rounds, labels and groups of the keys whose outcome is new: whoever repeats a report in
         other blocks reports some of it for the first time. An error if nothing is new.
         """
-        rounds = self._named_rounds(round, key)
+        round_ids = self._named_rounds(round, key)
         labels = np.atleast_1d(np.asarray(label))
-        if rounds.shape != labels.shape:
-            return rounds, label, group  # refused below
-        known = np.array([self.rounds.known_label(one) for one in rounds.tolist()])
+        if round_ids.shape != labels.shape:
+            return round_ids, label, group  # refused below
+        known = np.array([reports.known_label(self.rounds, one) for one in round_ids.tolist()])
         new = (known == 0) | (known != labels)
         if not new.any():
             given = as_keys(key)[0].given
             raise AlreadyObserved(
                 f"the outcome {known[0]:+d} was reported before under the key {given!r}"
-                f"{', and so was that of each other key' * (len(rounds) > 1)}.",
+                f"{', and so was that of each other key' * (len(round_ids) > 1)}.",
                 hint="nothing has changed, and nothing is left to do.",
                 argument="key",
             )
-        if len(rounds) == 1:
-            return int(rounds[0]), labels.tolist()[0], group
+        if len(round_ids) == 1:
+            return int(round_ids[0]), labels.tolist()[0], group
         if group is not None:
-            group = as_reported_groups(group, len(rounds))[new]
-        return rounds[new], labels[new], group
+            group = as_reported_groups(group, len(round_ids))[new]
+        return round_ids[new], labels[new], group
 
     def _named_rounds(self, round: Any, key: object) -> IntArray:
         """The rounds that are meant: by number, or by key."""
@@ -724,8 +730,13 @@ class EpochLearner(Shown):
         """Most labels come one by one: enter a plain one without arrays."""
         if not isinstance(round, int) or type(label) is not int:
             return False  # True equals 1, and is none of the two labels
-        entered = self.rounds.report_one(
-            round, label, now=now, window=self.algorithm.maturity, closed=self.rounds.epoch.closed
+        entered = reports.enter_label(
+            self.rounds,
+            round,
+            label,
+            now=now,
+            window=self.algorithm.maturity,
+            closed=self.rounds.epoch.closed,
         )
         if entered:
             self.now = now
@@ -763,17 +774,17 @@ class EpochLearner(Shown):
         """
         accept = _given("accept", accept)
         with self.lock:
-            rounds = self._named_rounds(round, key)
+            round_ids = self._named_rounds(round, key)
             decided = np.asarray(accept)
-            if decided.dtype.kind != "b" or decided.shape not in ((), rounds.shape):
+            if decided.dtype.kind != "b" or decided.shape not in ((), round_ids.shape):
                 raise InvalidInput(
-                    f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True "
-                    "or False, for each round or for all.",
+                    f"accept is {accept!r} for {round_ids.size} rounds; what a human decided is "
+                    "True or False, for each round or for all.",
                     argument="accept",
                 )
-            decided = np.broadcast_to(decided, rounds.shape)
-            window_open = self._window_open(rounds)
-            self._forget(self.rounds.overrule(rounds, decided, window_open=window_open))
+            decided = np.broadcast_to(decided, round_ids.shape)
+            window_open = self._window_open(round_ids)
+            self._forget(reports.overrule(self.rounds, round_ids, decided, window_open=window_open))
 
     def erase(self, round: ArrayLike | None = None, *, key: object = None) -> None:
         """Forget the person of one round, or of several.
@@ -797,10 +808,10 @@ class EpochLearner(Shown):
             If a round or key is unknown. Then nobody has been erased.
         """
         with self.lock:
-            rounds = self._named_rounds(round, key)
-            window_open = self._window_open(rounds)
-            self._forget(self.rounds.erase(rounds, window_open=window_open))
-            self.keys.erase(rounds)
+            round_ids = self._named_rounds(round, key)
+            window_open = self._window_open(round_ids)
+            self._forget(reports.erase(self.rounds, round_ids, window_open=window_open))
+            self.keys.erase(round_ids)
 
     def report_group(
         self,
@@ -827,12 +838,12 @@ class EpochLearner(Shown):
         draw: whether and when a group becomes known does not depend on the draw.
         """
         with self.lock:
-            rounds = self._named_rounds(round, key)
-            groups = as_reported_groups(group, len(rounds))
-            self.rounds.report_group(rounds, groups, closed=self.rounds.epoch.closed)
+            round_ids = self._named_rounds(round, key)
+            groups = as_reported_groups(group, len(round_ids))
+            reports.enter_groups(self.rounds, round_ids, groups, closed=self.rounds.epoch.closed)
 
-    def _window_open(self, rounds: IntArray) -> Any:
-        return self.rounds.window_open(rounds, self.now, self.algorithm.maturity)
+    def _window_open(self, round_ids: IntArray) -> Any:
+        return windows.window_open(self.rounds, round_ids, self.now, self.algorithm.maturity)
 
     def _forget(self, lost: IntArray) -> None:
         if len(lost) and isinstance(self.algorithm, Forgets):
@@ -919,7 +930,7 @@ class EpochLearner(Shown):
     def gathered(self) -> tuple[tuple[int, RoundLog], ...]:
         """(epoch, log) of all rounds whose outcome is known."""
         with self.lock:
-            return tuple(self.rounds.logs())
+            return tuple(learning.logs(self.rounds))
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
         """The probability of being accepted under the current policy; changes nothing.

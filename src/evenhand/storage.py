@@ -97,6 +97,7 @@ from evenhand.hypotheses.serialise import (
 from evenhand.policies import Mixture
 from evenhand.policies.mixture import models_apart, models_inside
 from evenhand.rounds import Counts, Epoch, Rounds
+from evenhand.rounds.stored import from_fields, to_fields
 from evenhand.schema import Column, Schema
 from evenhand.tables.named import TABLES
 from evenhand.words import IntArray, LabelledSample, Prices
@@ -327,7 +328,7 @@ _WRITERS: Mapping[type, Callable[[Encoder, Any], Json]] = {
     Mixture: Encoder.mixture,
     Rounds: lambda encoder, value: {
         "is": "rounds",
-        "fields": encoder.mapping(value.to_fields()),
+        "fields": encoder.mapping(to_fields(value)),
     },
     np.random.Generator: Encoder.generator,
     Hypothesis: Encoder.hypothesis,
@@ -452,7 +453,7 @@ _READERS: Mapping[str, Callable[[Decoder, Json], object]] = {
     "tuple": lambda decoder, data: tuple(decoder.items(data)),
     "set": lambda decoder, data: set(decoder.items(data)),
     "record": Decoder.record,
-    "rounds": lambda decoder, data: Rounds.from_fields(decoder.decode(data["fields"])),
+    "rounds": lambda decoder, data: from_fields(decoder.decode(data["fields"])),
     "mixture": Decoder.mixture,
     "rule": Decoder.rule,
     "member": Decoder.member,

@@ -15,7 +15,7 @@ from evenhand.algorithms.base import Forgets, HasNotes, Note
 from evenhand.algorithms.baselines import Greedy
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.hypotheses import Linear
-from evenhand.rounds import Rounds
+from evenhand.rounds import Rounds, reports
 
 LEARNERS = every_learner() | {
     "certified": certified(),
@@ -129,7 +129,7 @@ def test_forgetting_and_notes_change_nothing(name):
         learner.state,
         learner.rounds,
     )
-    lost = rounds.erase(np.arange(20))
+    lost = reports.erase(rounds, np.arange(20))
     before = [written(value, algorithm.hypotheses) for value in (state, rounds)]
     if isinstance(algorithm, Forgets):
         one, two = (algorithm.forget(state, rounds, lost) for _ in range(2))

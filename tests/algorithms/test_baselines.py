@@ -17,6 +17,7 @@ from evenhand.learners import (
     Unconstrained,
     Uniform,
 )
+from evenhand.rounds import learning
 
 
 def test_the_fixed_ones_are_fixed():
@@ -47,7 +48,7 @@ def test_explore_then_commit_deploys_the_empirically_best_fair_policy():
     constraints = GapConstraints.on(FPR, sample)
     table = np.vstack([WORLD.accepts, np.ones(6, bool), np.zeros(6, bool)])
     explored = {e.number for e in learner.report.epochs if e.phase == "explore"}
-    log = learner.rounds.log(epochs=explored, with_group=False)
+    log = learning.log(learner.rounds, epochs=explored, with_group=False)
     loss = one_sided(log, learner.algorithm.loss)
     for row in table:
         costs.append(loss.acceptance_cost @ row[loss.features[:, 0].astype(int)])
@@ -83,7 +84,7 @@ def policy_of(row):
 def test_the_oracle_without_a_constraint_is_an_argmin(group_use):
     learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=100, group_use=group_use, seed=0)
     play(learner, 400, 0)
-    log = learner.rounds.log(with_group=group_use == "decide")
+    log = learning.log(learner.rounds, with_group=group_use == "decide")
     loss = one_sided(log, learner.algorithm.loss)
     every = AnyPolicy(learner.hypotheses.bind(loss.features, loss.group), loss, group_use)
     draw = np.random.default_rng(0)
@@ -109,7 +110,7 @@ def test_fair_on_gathered_keeps_the_limit_on_what_was_gathered_only():
     learner = FairOnGathered(WORLD.hypotheses, FPR, 0.1, first_rounds=100, seed=0)
     play(learner, 3000, 0, block=100)
     learner.open_epoch()
-    gathered = sample_of(learner.rounds.log(stop=learner.epoch.first_round))
+    gathered = sample_of(learning.log(learner.rounds, stop=learner.epoch.first_round))
     gap = GapConstraints.on(FPR, gathered).gaps(learner.policy.acceptance(gathered.features))
     assert np.abs(gap).max() <= 0.1 + 1e-9
     assert {"explore", "greedy"} == {epoch.phase for epoch in learner.report.epochs}
@@ -173,7 +174,7 @@ def test_what_survives_is_judged_by_the_exploration_rounds_alone():
     last = max(i for i, epoch in enumerate(rounds.epochs) if epoch.phase == "exp4")
     epoch = rounds.epochs[last]
     before = {number for number in turns if number < epoch.number}
-    seen = sample_of(rounds.log(epochs=before))
+    seen = sample_of(learning.log(rounds, epochs=before))
     gap = GapConstraints.on(FPR, seen).gaps(epoch.policy.acceptance(seen.features))
     looks = sum(other.phase == "exp4" for other in rounds.epochs[: last + 1])
     negatives = [seen.weight[(seen.group == g) & (seen.label == -1)].sum() for g in seen.groups]

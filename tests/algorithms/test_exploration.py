@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from tests.play import FPR, WORLD, decide_people, report_all, two_phase
 
+from evenhand.algorithms.arrivals import Arrivals, arrivals_before
 from evenhand.algorithms.exploration import (
     ExplorationRule,
     ExplorationState,
@@ -22,7 +23,7 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate, SelectionRate
 from evenhand.hypotheses import ACCEPT_ALL, Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.policies import Mixture
-from evenhand.rounds import Arrivals, Rounds
+from evenhand.rounds import Rounds, reports
 from evenhand.words import LabelledSample
 
 
@@ -286,7 +287,7 @@ def test_who_is_forgotten_leaves_the_sample_once():
     rule = exploration_rule(rounds=600)
     found = rule.explore(rule.start(), rounds)
     for lost in (np.array([3, 4]), np.array([4])):
-        rounds.erase(lost)
+        reports.erase(rounds, lost)
         found = rule.forget(found, rounds, lost)
     assert found.unlabelled == (3, 4)
     assert found.slack.missing == 2
@@ -303,9 +304,9 @@ def test_a_group_of_which_nobody_is_left_is_not_forgotten():
     rounds = explored_rounds(("a", -1, 500), ("b", -1, 500), ("c", -1, 1))
     rule = exploration_rule()
     found = ExplorationState(1001, Slack(0.25, 0.05, 0.3), ("a", "b", "c"))
-    rounds.erase(np.array([1000]))
+    reports.erase(rounds, np.array([1000]))
     gone = rule.forget(found, rounds, np.array([1000])).slack
-    two = labelled_sample(rounds.arrivals(1000))
+    two = labelled_sample(arrivals_before(rounds, 1000))
     assert rule.beta(two, 1) < 0.3  # what the two others alone would guarantee
     assert (gone.beta, gone.limit, gone.guarantee, gone.missing) == (2.0, 0.0, 0.3, 1)
     assert not rule.keeps(gone)

@@ -176,7 +176,7 @@ def test_what_the_table_remembers_can_be_forgotten(name):
     learner.observe(decisions.round[known], label[known])
     for there in (at_a_look, at_the_end):
         one, two = there(learner), there(learner)
-        two.rounds._forget_derived()
+        two.rounds.cache.forget()
         assert stepped(one) == stepped(two)
         assert one.report.forecast == two.report.forecast
 
@@ -229,5 +229,5 @@ def test_so_do_the_steps_of_all_others(name):
         interrupted(one, line)
         assert stepped(one) == expected, line
     two = at_the_end(learner)
-    two.rounds._forget_derived()
+    two.rounds.cache.forget()
     assert stepped(two) == expected

@@ -16,6 +16,7 @@ from evenhand.faircsc import oracle
 from evenhand.fairness import FalseNegativeRate, GapConstraints
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.hypotheses.finite import TableRow
+from evenhand.rounds import learning
 from evenhand.simulation import guarantees, simulate
 from evenhand.simulation.named import Setting, make_learner
 
@@ -163,7 +164,7 @@ def test_the_continued_loss_is_the_loss_of_all_rounds(estimator, told):
         play(learner, 300, 4, block=3, told=told)
     paper, state, rounds = learner.paper, learner.state, learner.rounds
     continued = paper.continued_loss(state, rounds)
-    rounds._so_far.clear()
+    rounds.cache.forget()
     anew = paper.continued_loss(state, rounds)
     for name in ("features", "group", "count", "acceptance_cost"):
         assert np.array_equal(getattr(continued, name), getattr(anew, name))
@@ -182,7 +183,7 @@ def test_people_who_are_erased_leave_the_continued_loss():
     play(learner, 1, 3, block=1)
     paper, state, rounds = learner.paper, learner.state, learner.rounds
     loss = paper.continued_loss(state, rounds)
-    assert loss.rounds == rounds.resolved_before(state.learned_to) == 170
+    assert loss.rounds == learning.resolved_before(rounds, state.learned_to) == 170
 
 
 def test_a_call_with_many_people_is_cut_into_few_parts():

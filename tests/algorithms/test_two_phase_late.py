@@ -21,7 +21,7 @@ from evenhand.errors import ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate
 from evenhand.learners import Exp4, ExploreThenCommit, TwoPhaseLearner
-from evenhand.rounds import Rounds
+from evenhand.rounds import learning
 
 PEOPLE = WORLD.draw(6000, np.random.default_rng(11))
 BROKEN = (WhateverHasCome, LongestPrefix, LaterLabels)
@@ -380,7 +380,7 @@ def test_a_sample_that_lost_too_many_freezes_the_policy(tmp_path):
 def learned(learner, epochs=None):
     """How many rounds the loss would learn from if an epoch were opened now."""
     rounds = learner.rounds
-    return rounds.log(stop=settled_rounds(rounds), epochs=epochs).rounds
+    return learning.log(rounds, stop=settled_rounds(rounds), epochs=epochs).rounds
 
 
 def test_the_loss_takes_rounds_in_the_order_of_arrival():
@@ -414,8 +414,8 @@ def check_the_commitment_is_that_of_prompt_labels(kind):
 
 def test_a_commitment_does_not_depend_on_which_labels_were_quick(monkeypatch):
     check_the_commitment_is_that_of_prompt_labels(ExploreThenCommit)
-    log = Rounds.log
+    log = learning.log
     # negative control: its loss is that of whatever has come
-    monkeypatch.setattr(Rounds, "log", lambda rounds, *, stop, **more: log(rounds, **more))
+    monkeypatch.setattr(learning, "log", lambda rounds, *, stop, **more: log(rounds, **more))
     with pytest.raises(AssertionError):
         check_the_commitment_is_that_of_prompt_labels(ExploreThenCommit)

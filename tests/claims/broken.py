@@ -11,6 +11,7 @@ import numpy as np
 
 from bench.rivals import InverseGap, neighbours
 from evenhand.algorithms import exponential_weights
+from evenhand.algorithms.arrivals import Arrivals, arrivals_before
 from evenhand.algorithms.baselines import AfterExploration, Fixed
 from evenhand.algorithms.exploration import (
     ExplorationRule,
@@ -27,7 +28,7 @@ from evenhand.fairness.rates import as_rates
 from evenhand.hypotheses.finite import TableRow
 from evenhand.learners import EpochLearner, Exp4, TwoPhaseLearner
 from evenhand.policies import Mixture
-from evenhand.rounds import Arrivals, Epoch, Rounds
+from evenhand.rounds import Epoch, Rounds, windows
 from evenhand.words import Prices
 
 H2 = TableRow((True, False, True, False, False, True, True, False))
@@ -179,7 +180,7 @@ class HastyRule(ExplorationRule):
     def explore(self, exploration: ExplorationState, rounds: Rounds) -> ExplorationState:
         size = self.length(rounds)
         if rounds.decided >= (self.rounds or 1) and size > 0:
-            chosen = with_labels(rounds.arrivals(size))
+            chosen = with_labels(arrivals_before(rounds, size))
             if len(chosen.label) and self.verdict(chosen) == "enough":
                 return sample_from(self, rounds, chosen, size)
         while exploration.size <= rounds.decided:
@@ -194,7 +195,7 @@ class PrefixRule(HastyRule):
     """Takes the people before the first missing label."""
 
     def length(self, rounds: Rounds) -> int:
-        return rounds.first_missing()
+        return windows.first_missing(rounds)
 
 
 class LaterRule(ExplorationRule):
@@ -204,7 +205,7 @@ class LaterRule(ExplorationRule):
         exploration = super().explore(exploration, rounds)
         if exploration.slack is None:
             return exploration
-        arrivals = with_labels(rounds.arrivals(rounds.decided))
+        arrivals = with_labels(arrivals_before(rounds, rounds.decided))
         return sample_from(self, rounds, arrivals, rounds.decided)
 
 

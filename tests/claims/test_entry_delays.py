@@ -24,9 +24,9 @@ from tests.claims.entry import DELTA, FPR, People, close_epoch
 from tests.claims.test_certified_drift import world
 from tests.late import LabelDelays, simulate_late
 
-from evenhand.algorithms.certified import step
+from evenhand.algorithms.certified import drift, step
 from evenhand.learners import CertifiedLearner
-from evenhand.rounds import NEVER, Rounds
+from evenhand.rounds import NEVER, reports, windows
 
 WINDOW, STEP, ROUNDS = 10.0, 50, 20_000
 LIVES, CONTROLS, CHANGED = 300, 20, 50
@@ -69,16 +69,14 @@ def settled_at_closing():
     nobody looks before the closing.
     """
     stack = ExitStack()
-    stack.enter_context(patch.object(Rounds, "window_open", lambda rounds, *arguments: True))
+    stack.enter_context(patch.object(windows, "window_open", lambda rounds, *arguments: True))
     stack.enter_context(patch.object(step, "next_look", lambda round: NEVER))
     return stack
 
 
 def settled_at_the_look():
     """Wrong: whoever has no label when somebody looks has none."""
-    return patch.object(
-        Rounds, "settled_for_drift", lambda rounds, first, now, window: rounds.returned
-    )
+    return patch.object(drift, "settled_before", lambda rounds, first, now, window: rounds.returned)
 
 
 def suspended_wrongly(seed, delays, rounds=ROUNDS):
@@ -108,9 +106,11 @@ def suspended_by_closings(seed, wrong=False):
                 come = pending[:, 0] <= learner.round
                 _, reported, labels = pending[come].T
                 pending = pending[~come]
-                window_open = rounds.window_open(reported, None, None)
+                window_open = windows.window_open(rounds, reported, None, None)
                 closed = learner.epoch.closed
-                rounds.report(reported, labels, window_open=window_open, closed=closed)
+                reports.enter_labels(
+                    rounds, reported, labels, window_open=window_open, closed=closed
+                )
             close_epoch(learner)
     return learner.state.ended
 

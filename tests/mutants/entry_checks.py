@@ -231,7 +231,7 @@ def check_labels_after_the_closing_stay_outside():
     late = accepted[1::2]
 
     def learned():
-        learner.rounds._memory.clear()  # what is remembered would hide a change
+        learner.rounds.cache.forget()  # what is remembered would hide a change
         spans = learner.state.spans
         rounds = learner.rounds
         closed = closed_rounds(rounds, spans, RuleSlots(()), before=True)

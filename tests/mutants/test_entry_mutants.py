@@ -15,7 +15,8 @@ import pytest
 from tests.mutants import entry_checks as checks
 from tests.mutants.test_mutants import Mutant
 
-from evenhand.algorithms.certified import intervals, step
+from evenhand.algorithms.arrivals import arrivals_before
+from evenhand.algorithms.certified import drift, intervals, sample, step
 from evenhand.algorithms.certified.drift import DriftWatch
 from evenhand.algorithms.certified.evidence import Evidence
 from evenhand.algorithms.certified.intervals import BettingProcess
@@ -26,7 +27,7 @@ from evenhand.algorithms.exploration import ExplorationRule, labelled_sample
 from evenhand.bounds import BettingState, Cohort
 from evenhand.errors import EvenhandError
 from evenhand.learner import EpochLearner
-from evenhand.rounds import UNKNOWN, Rounds
+from evenhand.rounds import UNKNOWN, Rounds, counting, reports, windows
 
 
 def rows_without_chance_dropped(patch):
@@ -76,14 +77,14 @@ def overruled_rows_dropped(patch):
 
 def overruled_rows_redrawn(patch):
     """The decision of the human takes the place of the draw."""
-    real = Rounds.overrule
+    real = reports.overrule
 
     def overrule(rounds, numbers, accept, **named):
         changed = real(rounds, numbers, accept, **named)
         rounds["accept"][changed] = ~rounds["accept"][changed]
         return changed
 
-    patch.setattr(Rounds, "overrule", overrule)
+    patch.setattr(reports, "overrule", overrule)
 
 
 def erased_rows_dropped(patch):
@@ -106,7 +107,7 @@ def rebuilt_without_the_erased(learner):
     state = replace(state, process=process, spans=())
     for span in spans:
         epoch, first, stop = span
-        cohort = rounds.count(first, stop)
+        cohort = counting.count(rounds, first, stop)
         if epoch >= min(state.gaps):  # the first epoch that was certified
             nobody = {name: np.zeros(0) for name in ("lost_acceptance", "lost_accepted")}
             left = replace(
@@ -176,7 +177,7 @@ def two_epochs_share_a_record(patch):
 
 def late_labels_are_learned(patch):
     """The loss learns from labels that came after the closing, too."""
-    real = Rounds.resolved_rows
+    real = sample.resolved_rows
 
     def learned(rounds, first, stop):
         late = rounds["label_late"].copy()
@@ -185,55 +186,55 @@ def late_labels_are_learned(patch):
         rounds["label_late"][:] = late
         return found
 
-    patch.setattr(Rounds, "resolved_rows", learned)
+    patch.setattr(sample, "resolved_rows", learned)
 
 
 def late_labels_are_counted(patch):
     """Counts of a closed cohort hold the labels that came after the closing."""
     patch.setattr(
-        Rounds,
-        "_label_at_closing",
+        counting,
+        "label_at_closing",
         lambda rounds, rows: np.where(rounds["overruled"][rows], 0, rounds["label"][rows]),
     )
 
 
 def late_labels_are_come(patch):
     """For the drift test, too, a label has come if it is there when the cohort closes."""
-    patch.setattr(Rounds, "window_open", lambda rounds, *arguments: True)
-    patch.setattr(Rounds, "report_one", lambda rounds, *arguments, **named: False)
+    patch.setattr(windows, "window_open", lambda rounds, *arguments: True)
+    patch.setattr(reports, "enter_label", lambda rounds, *arguments, **named: False)
 
 
 def a_single_late_label_is_come(patch):
     """The same of labels that come one by one."""
-    real = Rounds.report_one
+    real = reports.enter_label
 
-    def report_one(rounds, round, label, **named):
+    def enter_label(rounds, round, label, **named):
         entered = real(rounds, round, label, **named)
         rounds["settled"][round] = label
         return entered
 
-    patch.setattr(Rounds, "report_one", report_one)
+    patch.setattr(reports, "enter_label", enter_label)
 
 
 def a_single_late_label_is_learned(patch):
     """A label that comes alone counts in its cohort, though that has closed."""
-    real = Rounds.report_one
+    real = reports.enter_label
 
-    def report_one(rounds, round, label, *, now, window, closed):
+    def enter_label(rounds, round, label, *, now, window, closed):
         return real(rounds, round, label, now=now, window=window, closed=0)
 
-    patch.setattr(Rounds, "report_one", report_one)
+    patch.setattr(reports, "enter_label", enter_label)
 
 
 def settled_categories_change(patch):
     """Whoever is overruled after the window has no category any more."""
-    real = Rounds._drop_labels
-    patch.setattr(Rounds, "_drop_labels", lambda rounds, rows, unsettled: real(rounds, rows, rows))
+    real = reports._drop_labels
+    patch.setattr(reports, "_drop_labels", lambda rounds, rows, unsettled: real(rounds, rows, rows))
 
 
 def categories_depend_on_the_look(patch):
     """Without a window everybody is looked at at once; who has no label yet has not come."""
-    patch.setattr(Rounds, "settled_for_drift", lambda rounds, first, now, window: rounds.returned)
+    patch.setattr(drift, "settled_before", lambda rounds, first, now, window: rounds.returned)
 
 
 def incomplete_cohorts_passed_over(patch):
@@ -254,9 +255,9 @@ def streams_wait_for_every_label(patch):
     """Without a window nobody is looked at before every earlier label has come."""
 
     def complete(rounds, first, now, window):
-        return min(rounds.returned, rounds.first_missing())
+        return min(rounds.returned, windows.first_missing(rounds))
 
-    patch.setattr(Rounds, "settled_for_drift", complete)
+    patch.setattr(drift, "settled_before", complete)
 
 
 def exploration_takes_what_has_come(patch):
@@ -265,7 +266,7 @@ def exploration_takes_what_has_come(patch):
     def hurried(rule, exploration, rounds):
         if rounds.decided < exploration.size:
             return exploration
-        arrivals = rounds.arrivals(rounds.decided)
+        arrivals = arrivals_before(rounds, rounds.decided)
         sample = labelled_sample(arrivals)
         if not np.isfinite(rule.beta(sample)):
             return exploration
@@ -295,9 +296,9 @@ def outcomes_bring_groups(patch):
 
 def late_groups_are_not_counted(patch):
     """The certificate does not say for how many the group came after the coin."""
-    real = Rounds.marked
+    real = counting.marked
     patch.setattr(
-        Rounds, "marked", lambda rounds, *span: {**real(rounds, *span), "late_groups": {}}
+        counting, "marked", lambda rounds, *span: {**real(rounds, *span), "late_groups": {}}
     )
 
 

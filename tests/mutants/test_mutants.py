@@ -27,7 +27,7 @@ from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learner import EpochLearner
 from evenhand.policies import Mixture
-from evenhand.rounds import Counts, Rounds
+from evenhand.rounds import Counts, Rounds, counting, windows
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ def cohorts_closed_again(patch):
     """Every closing takes all rounds from the first on."""
 
     def everything(state, rounds, now):
-        spans = rounds.spans(0, rounds.matured(now, state.guarantee.maturity))
-        return [rounds.count(first, stop) for _, first, stop in spans]
+        spans = rounds.spans(0, windows.matured(rounds, now, state.guarantee.maturity))
+        return [counting.count(rounds, first, stop) for _, first, stop in spans]
 
     patch.setattr(step, "matured", everything)
 
@@ -218,7 +218,7 @@ def regression_on_its_own_epoch(patch):
     def hindsight(state, cohort, rounds):
         record = state.records.get(cohort.epoch)
         if record is not None:
-            cohort = rounds.count(cohort.first, cohort.stop)
+            cohort = counting.count(rounds, cohort.first, cohort.stop)
             fitted = replace(record, regression=fit_outcomes(cohort.log))
             state = replace(state, records={**state.records, cohort.epoch: fitted})
         return real(state, cohort, rounds)

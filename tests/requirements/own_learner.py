@@ -19,7 +19,7 @@ from evenhand.fairness import FalsePositiveRate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.learner import EpochLearner
 from evenhand.policies import Mixture
-from evenhand.rounds import Epoch
+from evenhand.rounds import Epoch, learning
 from evenhand.words import Decisions
 
 EPOCH = 40
@@ -214,10 +214,10 @@ class ShareOfGood:
         return 0, self.epoch(1, 0, 0.8)
 
     def step(self, state, rounds, now):
-        known = rounds.resolved_before(rounds.decided)
+        known = learning.resolved_before(rounds, rounds.decided)
         if known == state:
             return state, None
-        log = rounds.log(with_group=False)
+        log = learning.log(rounds, with_group=False)
         share = (1 + log.positive.sum()) / (2 + log.accepted.sum())
         return known, self.epoch(rounds.epoch.number + 1, rounds.decided, share)
 

@@ -30,7 +30,7 @@ class Refits(Trainer):
             for number in state.records
         }
         learner.state = replace(state, records=records)
-        learner.rounds._forget_derived()  # what was counted by the records that stood before
+        learner.rounds.cache.forget()  # what was counted by the records that stood before
         return super()._step(lease, whole=whole)
 
 

@@ -20,6 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
+from evenhand.algorithms.arrivals import Arrivals
 from evenhand.algorithms.base import GroupNeeded, Note
 from evenhand.algorithms.exploration import labelled_sample, sample_of
 from evenhand.algorithms.exponential_weights import (
@@ -58,7 +59,7 @@ from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
-from evenhand.rounds import FOREVER, Arrivals, Epoch, Rounds
+from evenhand.rounds import FOREVER, Epoch, Rounds, learning, windows
 from evenhand.schema import Schema
 from evenhand.shares import require_promise
 from evenhand.words import FloatArray, IntArray, Prices
@@ -165,7 +166,7 @@ def commit(paper: TwoPhase, state: TwoPhaseState, rounds: Rounds) -> Epoch:
     labels were quick. All of the sample was accepted, so nothing is weighted, and the one-sided
     and the two-sided estimate rank policies alike.
     """
-    log = rounds.log(stop=state.exploration.size, with_group=paper.group_use == "decide")
+    log = learning.log(rounds, stop=state.exploration.size, with_group=paper.group_use == "decide")
     assert log is not None  # the exploration is over, so it has rows
     loss = one_sided(log, paper.loss)
     best = paper.fair_oracle(state, rounds, loss).cheapest(loss.acceptance_cost)
@@ -286,7 +287,7 @@ def _explored_people(rounds: Rounds) -> Arrivals:
     """
     turns = [epoch.number for epoch in rounds.epochs if epoch.phase == "explore"]
     rows = np.isin(rounds["epoch"], turns) & (rounds["label"] != 0) & ~rounds.label_discarded
-    rows &= rounds["round"] < rounds.first_missing(may_come=True)
+    rows &= rounds["round"] < windows.first_missing(rounds, may_come=True)
     features = [rounds.features_of(rows)]
     groups = [rounds.groups_of(rows).astype(object)]
     labels = [rounds["label"][rows].astype(np.int64)]
@@ -358,7 +359,7 @@ class Greedy:
 
     def step(self, state: int, rounds: Rounds, now: float | None) -> tuple[int, Epoch | None]:
         """Plan anew, from all that is resolved."""
-        learned = rounds.resolved_before(rounds.decided)
+        learned = learning.resolved_before(rounds, rounds.decided)
         if learned == state:
             return state, None
         return learned, self.plan(self, rounds)
@@ -372,7 +373,7 @@ class Greedy:
 def unconstrained(settings: Greedy, rounds: Rounds) -> Epoch:
     """ILOVETOCONBANDITS (one-sided) over all mixtures, fair or not."""
     number = rounds.epoch.number + 1
-    log = rounds.log(with_group=settings.group_use == "decide")
+    log = learning.log(rounds, with_group=settings.group_use == "decide")
     if log is None:
         return settings.accept_all(number, rounds.decided)
     loss = one_sided(log, settings.loss)
@@ -426,10 +427,10 @@ def fair_on_gathered(settings: Greedy, rounds: Rounds) -> Epoch:
     weighting or exploration.
     """
     number = rounds.epoch.number + 1
-    log = rounds.log()
+    log = learning.log(rounds)
     if log is None:
         return settings.accept_all(number, rounds.decided)
-    gathered = rounds.log(with_group=settings.group_use == "decide") or log
+    gathered = learning.log(rounds, with_group=settings.group_use == "decide") or log
     # the accepted rows as ordinary tools see them: a plain labelled table
     seen = gathered.where(gathered.accepted > 0)
     ones = np.ones(len(seen))

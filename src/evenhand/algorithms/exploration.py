@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand import theory
+from evenhand.algorithms.arrivals import Arrivals, arrivals_before
 from evenhand.algorithms.base import Note
 from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding, SlackBound, people_needed
 from evenhand.contracts import HypothesisClass
@@ -26,7 +27,7 @@ from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import is_known
 from evenhand.fairness.rates import Rate
-from evenhand.rounds import Arrivals, Rounds
+from evenhand.rounds import Rounds, counting, windows
 from evenhand.shown import counted
 from evenhand.words import FloatArray, Group, IntArray, LabelledSample
 
@@ -246,9 +247,9 @@ class ExplorationRule:
         Which one that is depends on the pairs (group, label) of the people in their order of
         arrival, and not on when labels come.
         """
-        complete = rounds.first_missing()
+        complete = windows.first_missing(rounds)
         while exploration.size <= complete:
-            arrivals = rounds.arrivals(exploration.size)
+            arrivals = arrivals_before(rounds, exploration.size)
             verdict = self.verdict(arrivals)
             # somebody may have been erased after their label had come
             if verdict == "enough" and not arrivals.missing:
@@ -266,7 +267,7 @@ class ExplorationRule:
 
     def sample(self, exploration: ExplorationState, rounds: Rounds) -> LabelledSample:
         """The people of the sample who are left."""
-        return labelled_sample(rounds.arrivals(exploration.size, exploration.unlabelled))
+        return labelled_sample(arrivals_before(rounds, exploration.size, exploration.unlabelled))
 
     def next_stop(self, exploration: ExplorationState, round: int) -> int:
         """The first round after `round` at which the people are as many as one of the preset
@@ -293,7 +294,7 @@ class ExplorationRule:
                     f"{size}.",
                     hint="go on deciding; all applicants are accepted until then.",
                 )
-            arrivals = rounds.arrivals(size)
+            arrivals = arrivals_before(rounds, size)
             verdict = self.verdict(arrivals)
             if verdict == "too few":
                 size = next_size(size)
@@ -325,7 +326,7 @@ class ExplorationRule:
         for round in lost.tolist():
             if round < exploration.size and round not in exploration.unlabelled:
                 unlabelled = (*exploration.unlabelled, round)
-                left = rounds.arrivals(exploration.size, unlabelled)
+                left = arrivals_before(rounds, exploration.size, unlabelled)
                 slack = self._widened(exploration, left)
                 exploration = replace(exploration, unlabelled=unlabelled, slack=slack)
         return exploration
@@ -434,10 +435,10 @@ class ExplorationRule:
         if exploration.slack is not None:
             about_groups = self._about_groups(exploration, rounds)
             return (*self._about_sample(exploration.slack), *about_groups)
-        waiting = rounds.first_missing()
+        waiting = windows.first_missing(rounds)
         if waiting < exploration.size <= rounds.decided:
             return (_waiting_for(waiting, rounds),)
-        short = self.shortfall(rounds.arrivals(rounds.decided) if rounds.decided else None)
+        short = self.shortfall(arrivals_before(rounds, rounds.decided) if rounds.decided else None)
         return () if short is None else (Note("waiting for people", short),)
 
     def _about_sample(self, slack: Slack) -> list[Note]:
@@ -505,7 +506,7 @@ def outside_groups(exploration: ExplorationState, rounds: Rounds) -> dict[Group,
     """People of groups that the sample did not contain, by group: they are not covered."""
     if exploration.slack is None:
         return {}
-    counts = rounds.people_by_group()
+    counts = counting.people_by_group(rounds)
     return {
         group: people
         for group, people in counts.items()

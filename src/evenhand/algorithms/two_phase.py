@@ -76,7 +76,7 @@ from evenhand.fairness.rates import RateLike, as_rates, require_certifiable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import as_class
 from evenhand.policies import Mixture
-from evenhand.rounds import Epoch, Rounds
+from evenhand.rounds import Epoch, Rounds, learning, windows
 from evenhand.schema import Schema
 from evenhand.shares import require_delta, require_promise
 from evenhand.words import IntArray, LabelledSample, Prices
@@ -371,7 +371,7 @@ class TwoPhase:
                 "the exploration is not finished; there is no fair oracle yet.",
                 hint="look at report.notes.",
             )
-        _, bound = rounds.so_far("fair oracle")
+        _, bound = rounds.cache.of_prefix("fair oracle")
         if bound is not None and bound[0] is loss.features and bound[1] == slack:
             oracle: FairCSC = bound[2]
             return oracle
@@ -388,7 +388,7 @@ class TwoPhase:
             tolerance=None if exact else self.nu(slack.limit),
         )
         if self.epochs == "every-round":  # the next round mostly has the same rows
-            rounds.keep_so_far("fair oracle", rounds.decided, (loss.features, slack, oracle))
+            rounds.cache.keep_prefix("fair oracle", rounds.decided, (loss.features, slack, oracle))
         return oracle
 
     def nu(self, limit: float) -> float:
@@ -457,19 +457,19 @@ class TwoPhase:
     def continued_loss(self, state: TwoPhaseState, rounds: Rounds) -> EstimatedLoss | None:
         """The same, continued from the last round: what is new is added to what was summed."""
         with_group = self.group_use == "decide"
-        known: tuple[int, EstimatedLoss | None] = rounds.so_far("loss")
+        known: tuple[int, EstimatedLoss | None] = rounds.cache.of_prefix("loss")
         stop, loss = known
         if self.sides == 2 and stop == 0:  # while exploring, rejecting had probability 0
             stop = explored_rounds(rounds)
         # whoever lacks a label may still get it, so the sum is kept up to there
-        complete = min(state.learned_to, rounds.first_missing(), rounds.returned)
+        complete = min(state.learned_to, windows.first_missing(rounds), rounds.returned)
         complete = max(stop, complete)
         for last in (complete, state.learned_to):
-            log = rounds.log_between(stop, last, with_group=with_group)
+            log = learning.log_between(rounds, stop, last, with_group=with_group)
             if log is not None:
                 loss = with_more_rounds(loss, log, self.loss, self.sides)
             if last == complete:
-                rounds.keep_so_far("loss", complete, loss)
+                rounds.cache.keep_prefix("loss", complete, loss)
             stop = max(stop, last)
         return loss
 
@@ -480,8 +480,8 @@ class TwoPhase:
         epochs = None
         if self.sides == 2:
             epochs = {epoch.number for epoch in rounds.epochs if epoch.phase != "explore"}
-        return rounds.log(
-            stop=state.learned_to, epochs=epochs, with_group=self.group_use == "decide"
+        return learning.log(
+            rounds, stop=state.learned_to, epochs=epochs, with_group=self.group_use == "decide"
         )
 
     def estimated_loss(self, log: RoundLog) -> EstimatedLoss:
@@ -594,13 +594,15 @@ def _about_solver(rounds: Rounds) -> list[Note]:
 def has_news(state: TwoPhaseState, rounds: Rounds) -> bool:
     """Whether more rounds are settled than at the last step, and some of them are resolved."""
     settled = settled_rounds(rounds)
-    return settled != state.learned_to and rounds.resolved_before(settled) != state.learned
+    return (
+        settled != state.learned_to and learning.resolved_before(rounds, settled) != state.learned
+    )
 
 
 def learn(state: TwoPhaseState, rounds: Rounds) -> TwoPhaseState:
     """All settled rounds enter the loss."""
     settled = settled_rounds(rounds)
-    return replace(state, learned_to=settled, learned=rounds.resolved_before(settled))
+    return replace(state, learned_to=settled, learned=learning.resolved_before(rounds, settled))
 
 
 def settled_rounds(rounds: Rounds) -> int:
@@ -612,4 +614,4 @@ def settled_rounds(rounds: Rounds) -> int:
     Labels that never come delay a round until as many have been decided after it as before it. All
     of this concerns regret alone.
     """
-    return max(rounds.decided // 2, rounds.first_missing(may_come=True))
+    return max(rounds.decided // 2, windows.first_missing(rounds, may_come=True))

@@ -5,6 +5,7 @@ rule keeps are draws of the population given h(x) = 1, whatever the mixture was.
 import numpy as np
 import pytest
 from tests.play import FPR, WORLD, decide_people, report_all
+from tests.rounds.made import EVERYBODY, first, table
 
 from evenhand.algorithms.certified import drift
 from evenhand.algorithms.certified.drift import (
@@ -20,7 +21,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import PATIENCE, Counts, Rounds
+from evenhand.rounds import PATIENCE, Counts, Rounds, reports
 from evenhand.simulation import simulate
 
 ROWS = WORLD.hypotheses.bind(WORLD.features, None)
@@ -112,7 +113,7 @@ def test_rounds_are_fed_once_in_the_order_of_arrival():
     people = WORLD.draw(500, np.random.default_rng(1))
     rounds = decide_people(Rounds(), people, ACCEPTING, stream(1, "coins"), audit=1.0)
     told = np.setdiff1d(np.arange(500), [40, 300])
-    rounds.report(told, people.label[told])
+    reports.enter_labels(rounds, told, people.label[told])
     watch = DriftWatch.start(GROUPS, 1e-3, 0, seed=1, run=1)
     first = watch.feed(rounds, GROUPS, None, None)
     assert first.fed_to == 40
@@ -136,3 +137,13 @@ def test_a_learner_watches_what_it_deploys():
     by_rule = [sum(test.total) for name, test in streams.items() if name.rule is not None]
     assert max(by_rule) > 3000
     assert not learner.drift.alarms
+
+
+def test_what_is_settled_for_drift_waits_for_what_is_not():
+    rounds = table(60, policy=EVERYBODY, told=False)
+    reports.enter_labels(rounds, np.r_[0:20, 21:60], np.ones(59, int))
+    assert drift.settled_before(rounds, 0, None, None) == 20
+    decide_people(rounds, first(PATIENCE), EVERYBODY, stream(1, "more"), epoch=1)
+    # the label of round 20 counts as "not come" now
+    assert drift.settled_before(rounds, 0, None, None) == 60
+    assert drift.settled_before(rounds, 0, 100.0, 5.0) == 0

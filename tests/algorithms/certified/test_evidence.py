@@ -16,13 +16,14 @@ from evenhand.algorithms.certified.evidence import (
     PastPeople,
     group_codes,
     people_before,
+    people_left,
     with_people_of,
 )
 from evenhand.fairness import FalseNegativeRate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Rounds
+from evenhand.rounds import Rounds, counting, reports
 
 MIXED = Mixture((ACCEPT_ALL, REJECT_ALL), (0.6, 0.4))
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))
@@ -40,8 +41,8 @@ def test_codes_of_groups():
 
 def test_counts_are_those_of_a_loop_over_the_people():
     rounds = table()
-    rounds.erase(np.array([0, 1, 2]))
-    evidence = Evidence().add(rounds.count(0, 400), ("a", "b"), judged=True)
+    reports.erase(rounds, np.array([0, 1, 2]))
+    evidence = Evidence().add(counting.count(rounds, 0, 400), ("a", "b"), judged=True)
     labels, seen = Counter(), Counter()
     for i in range(3, 400):
         seen[PEOPLE.group[i]] += 1
@@ -56,10 +57,10 @@ def test_counts_are_those_of_a_loop_over_the_people():
 
 def test_cohorts_add_up():
     rounds = table()
-    whole = Evidence().add(rounds.count(0, 400), None, judged=False)
+    whole = Evidence().add(counting.count(rounds, 0, 400), None, judged=False)
     parts = Evidence()
     for first, stop in ((0, 100), (100, 150), (150, 400)):
-        parts = parts.add(rounds.count(first, stop), None, judged=False)
+        parts = parts.add(counting.count(rounds, first, stop), None, judged=False)
     assert vars(parts) == vars(whole)
     assert whole.judged == {}
 
@@ -69,7 +70,7 @@ def test_a_group_is_one_from_its_first_ten_people_on():
     group = np.array(["a"] * 30 + ["b"] * 30 + ["typo"] * (FIRST_PEOPLE - 1), dtype=object)
     people = type(PEOPLE)(np.zeros((69, 1)), group, np.tile([1, -1, 1], 23))
     report_all(decide_people(rounds, people, MIXED, stream(1, "coins")), people)
-    evidence = Evidence().add(rounds.count(0, 69), None, judged=False)
+    evidence = Evidence().add(counting.count(rounds, 0, 69), None, judged=False)
     assert evidence.groups == ("a", "b")
     assert evidence.seen["typo"] == FIRST_PEOPLE - 1
 
@@ -87,7 +88,7 @@ def test_what_is_missing_to_begin():
 @pytest.mark.parametrize("erased", [0, 100])
 def test_past_people_are_those_of_closed_cohorts_who_are_left(erased):
     rounds = table()
-    rounds.erase(np.arange(erased))
+    reports.erase(rounds, np.arange(erased))
     spans = [(1, 0, 150), (1, 150, 300)]
     past = people_before(rounds)
     for span in spans:
@@ -101,3 +102,13 @@ def test_of_very_many_people_a_sample_is_kept():
     many = np.arange(3.0 * MOST_PAST)[:, None]
     past = PastPeople.nobody().add(many, np.full(len(many), "a", object), np.ones(len(many)))
     assert len(past.weight) == MOST_PAST
+
+
+def test_people_are_those_who_were_not_erased():
+    rounds = table()
+    reports.erase(rounds, np.array([4, 7]))
+    features, group, weight = people_left(rounds, 0, 20)
+    left = np.setdiff1d(np.arange(20), [4, 7])
+    assert (features == PEOPLE.features[left]).all()
+    assert (group == PEOPLE.group[left]).all()
+    assert weight.sum() == 18

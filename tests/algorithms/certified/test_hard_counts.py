@@ -79,7 +79,7 @@ def test_a_bad_label_that_has_come_stays_in_the_bill_when_a_human_overrules():
     bad, rounds = audits_that_were_bad(reported=True)
     assert bad == rounds.audit_bill == 20
     assert rounds.audits_pending == 0
-    rounds._count_bill()
+    rounds.recount_bill()
     assert rounds.audit_bill == 20
     encoder = storage.Encoder()
     again = storage.Decoder(encoder.arrays).decode(encoder.encode(rounds))

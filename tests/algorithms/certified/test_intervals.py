@@ -16,7 +16,7 @@ from evenhand.estimation.outcomes import ConstantOutcome
 from evenhand.hypotheses.constants import ACCEPT_ALL, GroupClassifier
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Rounds
+from evenhand.rounds import Rounds, counting
 
 GROUPS = ("a", "b")
 ROWS = WORLD.hypotheses.bind(WORLD.features, None)
@@ -32,7 +32,7 @@ def more_people(rounds, people, seed):
     sample = WORLD.draw(people, stream(seed, "people"))
     decide_people(rounds, sample, ACCEPTING, stream(seed, "coins"))
     report_all(rounds, sample, first)
-    return rounds.count(first, rounds.decided)
+    return counting.count(rounds, first, rounds.decided)
 
 
 def betting(members=MEMBERS):

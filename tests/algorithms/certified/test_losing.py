@@ -1,7 +1,7 @@
 """After its coin a round may only lose information: a human overrules it, the person is erased, the
 group comes late. What learners know of these rounds afterwards.
 
-The rows themselves are tested in `tests/test_rounds.py`.
+The rows themselves are tested in `tests/rounds`.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import evenhand as eh
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.learners import AcceptAll, Unconstrained, Uniform
-from evenhand.rounds import Rounds
+from evenhand.rounds import counting, learning, reports
 from evenhand.words import Prices
 
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))
@@ -61,7 +61,7 @@ class TestTheLoss:
 
     def test_the_requirement_has_teeth(self, monkeypatch):
         """A table that does not listen keeps the labels of those who were overruled."""
-        monkeypatch.setattr(Rounds, "overrule", lambda *_, **__: np.zeros(0, np.int64))
+        monkeypatch.setattr(reports, "overrule", lambda *_, **__: np.zeros(0, np.int64))
         with pytest.raises(AssertionError):
             self.check_overruled(Uniform(seed=3))
 
@@ -93,11 +93,11 @@ class TestTheLoss:
         decided(learner, 200)
         learner.open_epoch()
         rounds = learner.rounds
-        before = fit_outcomes(rounds.log(with_group=False))
+        before = fit_outcomes(learning.log(rounds, with_group=False))
         learner.erase(np.flatnonzero(PEOPLE.label[:200] == -1)[:20])
-        after = fit_outcomes(rounds.log(with_group=False))
+        after = fit_outcomes(learning.log(rounds, with_group=False))
         assert after.overall < before.overall
-        assert rounds.log(with_group=False).rounds == 180
+        assert learning.log(rounds, with_group=False).rounds == 180
 
     @pytest.mark.parametrize("name", list(every_learner()))
     def test_every_learner_goes_on(self, name):
@@ -153,7 +153,7 @@ class TestTheCertificate:
         twin.erase(np.flatnonzero(chosen))
         assert twin.certificate == learner.certificate
         assert twin.bookings == learner.bookings
-        assert twin.rounds.log(stop=twin.state.closed_to).negative.sum() == 0
+        assert learning.log(twin.rounds, stop=twin.state.closed_to).negative.sum() == 0
         for one, generator in zip((learner, twin), generators, strict=True):
             people = WORLD.draw(2000, generator)
             one.decide(people.features, people.group)
@@ -228,7 +228,7 @@ def test_groups_that_are_unknown_for_some_lose_nobody():
     learner.observe(decisions.round, PEOPLE.label[:100])
     learner.open_epoch()
     assert sum(log.rounds for _, log in learner.gathered) == 100
-    assert learner.rounds.people_by_group()[None] == 67
+    assert counting.people_by_group(learner.rounds)[None] == 67
     assert learner.epoch.number == 2
 
 

@@ -23,7 +23,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Rounds
+from evenhand.rounds import Rounds, learning, reports
 
 MIXED = Mixture((ACCEPT_ALL, REJECT_ALL), (0.6, 0.4))
 PEOPLE = WORLD.draw(400, np.random.default_rng(1))
@@ -53,7 +53,7 @@ def continuous(seed=0):
             audit=accept & (generator.random(people) < 0.3),
         )
     labelled = np.flatnonzero(rounds["accept"])[::3]
-    rounds.report(labelled, np.where(generator.random(len(labelled)) < 0.6, 1, -1))
+    reports.enter_labels(rounds, labelled, np.where(generator.random(len(labelled)) < 0.6, 1, -1))
     return rounds
 
 
@@ -90,7 +90,7 @@ def test_while_there_are_few_people_all_are_in_it():
     found = taken(rounds)
     assert found.log is found.observed
     rounds.returned = rounds.decided
-    whole = rounds.log(with_group=False)
+    whole = learning.log(rounds, with_group=False)
     np.testing.assert_array_equal(found.log.features, whole.features)
     for name in ("rejected", "positive", "negative", "acceptance"):
         np.testing.assert_array_equal(getattr(found.log, name), getattr(whole, name))
@@ -136,8 +136,8 @@ def test_whoever_is_erased_or_overruled_is_gone(monkeypatch):
     rounds = continuous()
     before = taken(rounds)
     gone = np.flatnonzero((rounds.features_of(slice(None)) == before.log.features[5]).all(axis=1))
-    rounds.erase(gone)
-    rounds.overrule(np.flatnonzero(rounds["label"] != 0)[:40], np.zeros(40, dtype=bool))
+    reports.erase(rounds, gone)
+    reports.overrule(rounds, np.flatnonzero(rounds["label"] != 0)[:40], np.zeros(40, dtype=bool))
     after = taken(rounds)
     assert not (after.log.features == before.log.features[5]).all(axis=1).any()
     assert not (after.log.features == 0.0).all(axis=1).any()
@@ -146,7 +146,7 @@ def test_whoever_is_erased_or_overruled_is_gone(monkeypatch):
 
 def test_audited_people_have_labels_and_a_group():
     rounds = table()
-    rounds.erase(np.flatnonzero(rounds["audit"])[:5])
+    reports.erase(rounds, np.flatnonzero(rounds["audit"])[:5])
     (found,) = audits(rounds, [(1, 0, 400)], ("a",))
     audited = rounds["audit"] & ~rounds["erased"] & (PEOPLE.group == "a")
     assert found.weight.sum() == audited.sum()

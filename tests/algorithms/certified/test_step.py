@@ -26,7 +26,7 @@ from evenhand.learner import EpochLearner
 from evenhand.learners import CertifiedLearner
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Rounds
+from evenhand.rounds import Rounds, counting
 from evenhand.simulation import simulate
 
 FPR, FNR, SR = FalsePositiveRate(), FalseNegativeRate(), SelectionRate()
@@ -374,7 +374,7 @@ class TestBetsBeforeCoins:
         people = WORLD.draw(3000, generator)
         decide_people(rounds, people, Mixture((RULE,), (1.0,)), generator, epoch=2)
         report_all(rounds, people, 600)
-        state = close(state, rounds.count(600, 3600), rounds)
+        state = close(state, counting.count(rounds, 600, 3600), rounds)
         after = state.process.intervals()
         narrower = (after[1] - after[0]) < (before[1] - before[0]) - 1e-9
         assert narrower.any() == isinstance(rate, SelectionRate)

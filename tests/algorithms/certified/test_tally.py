@@ -15,7 +15,8 @@ from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
 from evenhand.hypotheses import FiniteClass
 from evenhand.hypotheses.linear import LinearRule
 from evenhand.hypotheses.thresholds import Threshold
-from evenhand.rounds import Rounds
+from evenhand.rounds import Rounds, counting, reports
+from evenhand.rounds.cache import Cache
 
 COLUMNS = 3
 RULES = tuple(
@@ -162,7 +163,7 @@ def test_shares_under_a_cap_are_those_of_the_slow_twin(monkeypatch):
 
 def test_the_sums_were_used_and_closing_reads_no_rows(monkeypatch):
     learner, _ = lived("thresholds")
-    stop, cohorts = learner.rounds.so_far(OPEN)
+    stop, cohorts = learner.rounds.cache.of_prefix(OPEN)
     assert stop > cohorts.since > 0
     assert sum(int(tally.rounds.sum()) for tally in cohorts.tallies.values()) > 0
     # nothing but the table's `count` reads a cohort person by person
@@ -170,7 +171,7 @@ def test_the_sums_were_used_and_closing_reads_no_rows(monkeypatch):
     record = learner.state.records[learner.epoch.number]
     first, tally = max(cohorts.tallies.items())
     span = (learner.epoch.number, first, stop)
-    monkeypatch.setattr(Rounds, "count", None)
+    monkeypatch.setattr(counting, "count", None)
     closed = tally.closed(learner.rounds, span, process.slots)
     assert closed.rounds.sum() == stop - first
     assert process.update(closed, record).rounds[0] > process.rounds[0]
@@ -182,7 +183,7 @@ def test_an_eraser_is_noticed_only_because_the_sums_are_forgotten(monkeypatch):
     with monkeypatch.context() as patch:
         slow_twin(patch)
         twin = lived("thresholds", changes)
-    monkeypatch.setattr(Rounds, "_forget_derived", lambda _: None)
+    monkeypatch.setattr(Cache, "forget", lambda _: None)
     with pytest.raises(AssertionError):
         assert_alike(lived("thresholds", changes), twin)
 
@@ -196,7 +197,7 @@ def test_a_label_that_comes_after_the_last_look_counts_at_the_closing():
     tally = Tally.empty(len(slots), ConstantOutcome(0.5), group_decides=False)
     tally.feed(table, 0, 40, slots)
     assert len(tally.waiting) == 40
-    table.report(np.arange(30), np.repeat([1, -1], 15))
+    reports.enter_labels(table, np.arange(30), np.repeat([1, -1], 15))
     closed = tally.closed(table, (1, 0, 40), slots)
     assert [closed.positive.sum(), closed.negative.sum(), closed.unresolved.sum()] == [15, 15, 10]
     assert closed.strata.tolist() == [0, 30, 0]
@@ -228,7 +229,7 @@ def test_slots_count_whom_each_rule_accepts():
     accept |= p == 1.0
     table.append(epoch=1, features=rows, group=group, accept=accept, acceptance=p)
     seen = np.flatnonzero(accept)[::2]
-    table.report(seen, label[seen])
+    reports.enter_labels(table, seen, label[seen])
     regression = LogisticOutcome(np.zeros(COLUMNS), np.ones(COLUMNS), np.ones(COLUMNS), 0.1)
     slots = RuleSlots(rules)
     tally = Tally.empty(len(slots), regression, group_decides=False)
@@ -236,7 +237,7 @@ def test_slots_count_whom_each_rule_accepts():
         tally.feed(table, first, min(first + 90, 500), slots)
     closed = tally.closed(table, (1, 0, 500), slots)
     m = np.round(64 * regression.negative_probability(rows)) / 64
-    outcome = table.outcomes(np.arange(500))
+    outcome = counting.outcomes(table, np.arange(500))
     assert len(closed.group) > 100
     for row in range(len(closed.group)):
         alike = (group == closed.group[row]) & (p == closed.acceptance[row])

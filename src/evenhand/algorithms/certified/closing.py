@@ -22,7 +22,7 @@ from evenhand.algorithms.certified.sample import (
 )
 from evenhand.algorithms.certified.state import CertifiedState
 from evenhand.algorithms.certified.tally import OPEN, OpenCohorts, TalliedCohort
-from evenhand.rounds import Counts, Rounds
+from evenhand.rounds import Counts, Rounds, counting, windows
 from evenhand.words import BoolArray
 
 NO_RULES = RuleSlots(())
@@ -44,7 +44,7 @@ def _open_cohorts(state: CertifiedState, rounds: Rounds, now: float | None) -> O
     cohorts: OpenCohorts | None
     if rounds.keep == "rows":
         # taken out while they are added to: if that is interrupted, they are counted anew
-        _, cohorts = rounds.taken_so_far(OPEN)
+        _, cohorts = rounds.cache.take_prefix(OPEN)
     else:
         cohorts = None if state.kept is None else state.kept.open
     other_rules = cohorts is not None and cohorts.slots not in (None, slots)
@@ -54,10 +54,10 @@ def _open_cohorts(state: CertifiedState, rounds: Rounds, now: float | None) -> O
         cohorts = cohorts.copy()
     records = state.records.items()
     judged = {number: record.regression for number, record in records if record.bets is not None}
-    stop = rounds.matured(now, state.guarantee.maturity)
+    stop = windows.matured(rounds, now, state.guarantee.maturity)
     cohorts.feed(rounds, stop, slots, judged, group_decides=state.guarantee.group_decides)
     if rounds.keep == "rows":
-        rounds.keep_so_far(OPEN, cohorts.fed_to, cohorts)
+        rounds.cache.keep_prefix(OPEN, cohorts.fed_to, cohorts)
     return cohorts
 
 
@@ -104,7 +104,11 @@ def matured(
     for span in cohorts.spans:
         _, first, stop = span
         tally = cohorts.tallies.get(first)
-        yield rounds.count(first, stop) if tally is None else tally.closed(rounds, span, slots)
+        yield (
+            counting.count(rounds, first, stop)
+            if tally is None
+            else tally.closed(rounds, span, slots)
+        )
 
 
 def close(state: CertifiedState, cohort: Counts | TalliedCohort, rounds: Rounds) -> CertifiedState:

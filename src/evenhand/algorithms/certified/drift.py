@@ -27,7 +27,7 @@ from evenhand.fairness.drift import DriftMonitor, Stream
 from evenhand.hypotheses.constants import ACCEPT_ALL, Unread, is_constant
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.rounds import Counts, Rounds
+from evenhand.rounds import Counts, Rounds, counting, windows
 from evenhand.words import BoolArray, Group
 
 LEAST_WEIGHT = 0.05
@@ -89,10 +89,10 @@ class DriftWatch:
         self, rounds: Rounds, groups: tuple[Group, ...], now: float | None, maturity: float | None
     ) -> "DriftWatch":
         """After the rounds that have been settled since the last time."""
-        stop = rounds.settled_for_drift(self.fed_to, now, maturity)
+        stop = settled_before(rounds, self.fed_to, now, maturity)
         watch = self
         for epoch, first, last in rounds.spans(self.fed_to, stop):
-            cohort = rounds.count(first, last)
+            cohort = counting.count(rounds, first, last)
             watch = watch._fed(cohort, rounds.mixture(epoch), groups)
         return replace(watch, fed_to=max(stop, self.fed_to))
 
@@ -185,3 +185,20 @@ def _given_up(
         monitor = monitor.retire(Stream("labels", group, given_up.number))
         monitor = monitor.retire(Stream("share", group, given_up.number))
     return monitor
+
+
+def settled_before(table: Rounds, first: int, now: float | None, window: float | None) -> int:
+    """The first round from `first` on whose category (good, bad, not come) is not settled.
+
+    With a window: it has not passed. Without one: the label of an accepted person has not come and
+    fewer than PATIENCE people have been decided since. Rounds are taken in the order of arrival, so
+    what is settled early waits for what is not.
+    """
+    if window is not None:
+        return windows.matured(table, now, window)
+    rows = table.rows_between(first, table.returned)
+    waiting = table["accept"][rows] & (table["settled"][rows] == 0)
+    waiting &= windows.patient(table, rows)
+    if waiting.any():
+        return int(table["round"][rows][int(np.argmax(waiting))])
+    return table.returned

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from evenhand.algorithms.certified.sampling import ROWS_AT_ONCE, least_level, sampling_level
 from evenhand.algorithms.certified.tally import TalliedCohort
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.fairness.rates import Rate
@@ -190,7 +191,7 @@ def people_before(rounds: Rounds) -> PastPeople:
 def with_people_of(past: PastPeople, rounds: Rounds, span: Span) -> PastPeople:
     """With those people of a closed cohort who are left."""
     _, first, stop = span
-    features, group, weight = rounds.people(first, stop, most=MOST_NEW)
+    features, group, weight = people_left(rounds, first, stop, most=MOST_NEW)
     return past.add(features, group, weight) if len(features) else past
 
 
@@ -200,7 +201,34 @@ def first_arrivals(rounds: Rounds, first: int, stop: int) -> PastPeople:
     """
     people = replace(PastPeople.nobody(), features=np.zeros((0, rounds.columns)))
     for _, begin, end in rounds.spans(first, stop):
-        features, group, weight = rounds.people(begin, end)
+        features, group, weight = people_left(rounds, begin, end)
         if len(features):
             people = people.add(features, group, weight)
     return people
+
+
+def people_left(
+    table: Rounds, first: int, stop: int, most: int | None = None
+) -> tuple[FloatArray, GroupArray, FloatArray]:
+    """Features, group and weight of the people of these rounds who were not erased; of more
+    than `most` those whose level is high enough, who stand for the others.
+    """
+    for chunk in table.counted:
+        if chunk.first == first:
+            return chunk.features, chunk.group, chunk.rounds
+    rows = table.rows_between(first, stop)
+    people = int((~table["erased"][rows]).sum())
+    if table.dropped:  # nobody was erased, and those who are needed are there
+        people = stop - first
+    least = 0 if most is None or people <= most else least_level(people, most)
+    parts = []
+    for start in range(rows.start, rows.stop, ROWS_AT_ONCE):
+        part = slice(start, min(start + ROWS_AT_ONCE, rows.stop))
+        here = ~table["erased"][part]
+        if least:
+            here &= sampling_level(table["round"][part]) >= least
+        parts.append(start + np.flatnonzero(here))
+    places = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    weight = np.full(len(places), people / max(len(places), 1))
+    whole = len(places) == rows.stop - rows.start
+    return table.features_of(rows if whole else places), table.groups_of(places), weight

@@ -34,10 +34,11 @@ from evenhand.algorithms.certified.evidence import (
     with_people_of,
 )
 from evenhand.algorithms.certified.rule_tables import RuleSlots
+from evenhand.algorithms.certified.sampling import ROWS_AT_ONCE, least_level, sampling_level
 from evenhand.algorithms.certified.tally import OpenCohorts, TalliedCohort
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts
-from evenhand.rounds import AT_ONCE, Counts, Rounds, Span, least_level, sampling_level
+from evenhand.rounds import Counts, Rounds, Span, counting, learning
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
 
 REJECTED, LABELLED, AUDITED = range(3)
@@ -81,8 +82,8 @@ class CohortSample:
         rows: list[IntArray] = []
         stratum: list[IntArray] = []
         found = np.zeros(3, dtype=np.int64)
-        for start in range(first, stop, AT_ONCE):
-            strata = rounds.resolved_rows(start, min(start + AT_ONCE, stop))
+        for start in range(first, stop, ROWS_AT_ONCE):
+            strata = resolved_rows(rounds, start, min(start + ROWS_AT_ONCE, stop))
             for kind, one in enumerate(strata):
                 found[kind] += len(one)
                 kept = one[sampling_level(rounds["round"][one]) >= k[kind]]
@@ -92,7 +93,7 @@ class CohortSample:
         order = np.argsort(chosen)  # in the order of arrival
         chosen = chosen[order]
         return cls(
-            rounds.log_of_rows(chosen),
+            learning.log_of_rows(rounds, chosen),
             rounds.groups_of(chosen),
             np.concatenate(stratum)[order],
             sampling_level(rounds["round"][chosen]),
@@ -162,7 +163,7 @@ class ClosedRounds:
         sizes = cohort.strata if isinstance(cohort, TalliedCohort) else None
         piece: CohortSample | Counts
         if aggregated:
-            piece = rounds.count(first, stop)
+            piece = counting.count(rounds, first, stop)
         else:
             piece = CohortSample.of(rounds, span, self.levels, sizes)
         pieces = (*self.pieces, piece)
@@ -252,7 +253,7 @@ def closed_rounds(
     between cuts.
     """
     closed: ClosedRounds | None
-    closed, rest = rounds.remembered(f"{CLOSED}, {before}", spans)
+    closed, rest = rounds.cache.of_cohorts(f"{CLOSED}, {before}", spans)
     if closed is None:
         closed = ClosedRounds.none(rounds, before=before)
     for span in rest:
@@ -265,7 +266,7 @@ def closed_rounds(
 
 def remember(rounds: Rounds, closed: ClosedRounds, *, before: bool) -> None:
     """Nobody need be looked at again."""
-    rounds.remember(f"{CLOSED}, {before}", closed.spans, closed)
+    rounds.cache.keep_cohorts(f"{CLOSED}, {before}", closed.spans, closed)
 
 
 def closed_sample(
@@ -363,15 +364,30 @@ def _between_cuts_in(
     if not isinstance(cohort, TalliedCohort):
         _, first, stop = span
         total = np.zeros(3 * cells)
-        for rows in rounds.resolved_rows(first, stop):
+        for rows in resolved_rows(rounds, first, stop):
             cell = slots.cell(rounds.features_of(rows))
-            place = 3 * cell + rounds.outcomes(rounds["round"][rows])
+            place = 3 * cell + counting.outcomes(rounds, rounds["round"][rows])
             total += np.bincount(place, minlength=3 * cells)
         return total.reshape(cells, 3)
     possible = cohort.acceptance > 0
     above = cohort.accepted.by_slot[possible, :3].sum(axis=0).T
     below = cohort.accepted.rounds[possible, :3].sum(axis=0) - above.sum(axis=0)
     return np.concatenate([below[np.newaxis], above]).astype(np.float64)
+
+
+def resolved_rows(table: Rounds, first: int, stop: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The rows of a closed cohort from which the loss may learn, by what was known when it
+    closed: rejected; accepted by the policy and labelled; accepted by the audit coin and
+    labelled. Rounds that could not be accepted are none of them.
+    """
+    rows = table.rows_between(first, stop)
+    accept = table["accept"][rows]
+    possible = (table["acceptance"][rows] > 0) & ~table["erased"][rows]
+    labelled = accept & possible & (counting.label_at_closing(table, rows) != 0)
+    audit = table["audit"][rows]
+    kinds = (~accept & possible, labelled & ~audit, labelled & audit)
+    one, two, three = (rows.start + np.flatnonzero(kind) for kind in kinds)
+    return one, two, three
 
 
 def still_needed(

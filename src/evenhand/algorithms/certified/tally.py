@@ -15,7 +15,7 @@ counted, and no person can be found in them.
 **Who is counted when.** A round is counted once, as soon as its outcome is known: it was rejected,
 or its label has come. Accepted rounds whose label may still come wait in a list; when the cohort
 closes, those left are unresolved. Whoever is overruled or erased, or whose group becomes known
-later, was counted as somebody else: then the table forgets the sums (`Rounds.keep_so_far`), and the
+later, was counted as somebody else: then the table forgets the sums (`Cache.keep_prefix`), and the
 cohort is counted anew from its rows. Looks are put in order when the cohort closes, so what is
 counted anew is the same to the last bit.
 """
@@ -28,7 +28,7 @@ from evenhand.algorithms.certified.rule_tables import RuleSlots
 from evenhand.bounds import AcceptedRounds
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.estimation.outcomes import OutcomeRegression
-from evenhand.rounds import GroupCounts, Rounds, Span, require_possible
+from evenhand.rounds import GroupCounts, Rounds, Span, counting, require_possible
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 STEPS = 64.0
@@ -137,7 +137,7 @@ class Tally:
         """
         new = np.arange(first, stop)
         both = np.concatenate([self.waiting, new])
-        outcome = table.outcomes(both)
+        outcome = counting.outcomes(table, both)
         known = outcome != UNRESOLVED
         self._add(table, both[known], outcome[known], slots)
         self.waiting = both[~known]
@@ -148,12 +148,12 @@ class Tally:
         again.
         """
         epoch, first, stop = span
-        marked = table.marked(first, stop)
+        marked = counting.marked(table, first, stop)
         # with the labels that have come since the last look
         whole = self.copy()
-        whole._add(table, self.waiting, table.outcomes(self.waiting), slots)
+        whole._add(table, self.waiting, counting.outcomes(table, self.waiting), slots)
         looks = np.array(list(whole.looks)).reshape(-1, 3)
-        group = table.group_values(looks[:, 0].astype(np.int64))
+        group = table.group_codes.values_of(looks[:, 0].astype(np.int64))
         order = np.lexsort((looks[:, 2], looks[:, 1], _places(group)))
         accepted = AcceptedRounds(
             whole.rounds[order], whole.by_slot[order], slots.ends, slots.place, slots.below
