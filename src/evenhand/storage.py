@@ -99,7 +99,6 @@ from evenhand.policies.mixture import models_apart, models_inside
 from evenhand.rounds import Counts, Epoch, Rounds
 from evenhand.rounds.stored import from_fields, to_fields
 from evenhand.schema import Column, Schema
-from evenhand.tables.named import TABLES
 from evenhand.words import IntArray, LabelledSample, Prices
 
 Record = TypeVar("Record")
@@ -886,11 +885,10 @@ def _class_of(
 
 def _nothing_there(path: Path) -> StorageError:
     """There is no file; who asked for a table is told how to get one."""
-    hint = "name a file that a learner's save() wrote; evenhand.read_table reads a table."
-    if str(path) in TABLES:
-        hint = f"{path} is a table: evenhand.read_table({str(path)!r}).encoded() reads it."
     return StorageError(
-        f"there is no file {path}", requirement="load reads a learner that save() stored", hint=hint
+        f"there is no file {path}",
+        requirement="load reads a learner that save() stored",
+        hint="name a file that a learner's save() wrote; evenhand.read_table reads a table.",
     )
 
 
