@@ -93,7 +93,9 @@ def test_there_is_one_baseline_without_a_limit(run, lending, kind):
         ("solve", "--rate", "selection", "--limit", "0.1"),
     ):
         done = run(words[0], lending, *LENDING, "--class", kind, *words[1:], "--json")
-        found.add(json.loads(done.stdout)["numbers"]["costs_per_person"]["without_limit"])
+        found.add(
+            json.loads(done.stdout)["numbers"]["figures"]["costs_per_person"]["without_limit"]
+        )
     done = run("frontier", lending, *LENDING, "--class", kind, "--limits", "0,0.3", "--json")
     first = json.loads(done.stdout)["limits"][0]
     if first["price_of_fairness"] > 0:

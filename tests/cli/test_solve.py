@@ -39,8 +39,8 @@ def test_the_answer_is_reported_in_words(run, lending):
     fpr = [n for rate, n in zip(rates["rate"], rates["people"], strict=True) if "positive" in rate]
     assert fpr == [325, 188]
     assert document["tables"]["gaps"]["kept"] == ["kept", "not limited", "not limited"]
-    assert document["numbers"]["gap_without_limit"] == pytest.approx(0.226, abs=5e-4)
-    assert document["numbers"]["costs_per_person"]["without_limit"] == pytest.approx(
+    assert document["numbers"]["figures"]["gap_without_limit"] == pytest.approx(0.226, abs=5e-4)
+    assert document["numbers"]["figures"]["costs_per_person"]["without_limit"] == pytest.approx(
         0.2583, abs=5e-5
     )
 
@@ -62,10 +62,10 @@ def test_the_saved_policy_is_the_library_s_answer_and_reads_back(
     assert np.array_equal(policy.acceptance(features), solution.acceptance)
     assert saved["columns"] == COLUMNS
     assert saved["cost_per_person"] == solution.cost / len(label)
-    assert saved["lower_bound_per_person"] == solution.lower_bound / len(label)
-    assert saved["gaps"] == {"FPR b minus a": solution.gaps[0]}
+    assert saved["figures"]["lower_bound_per_person"] == solution.lower_bound / len(label)
+    assert saved["figures"]["gaps"] == {"FPR b minus a": solution.gaps[0]}
     fpr = {g: policy.acceptance(features)[(group == g) & (label == -1)].mean() for g in "ab"}
-    assert saved["rates"]["FPR"] == pytest.approx(fpr)
+    assert saved["figures"]["rates"]["FPR"] == pytest.approx(fpr)
     assert saved["note"].startswith("These rates are measured on this table")
 
 
@@ -78,7 +78,7 @@ def test_every_class_solves_saves_and_keeps_the_limit(run, lending, lending_rows
     acceptance = eh.hypotheses.policy_from_json(saved["policy"]).acceptance(features)
     rates = [acceptance[(group == g) & (label == -1)].mean() for g in "ab"]
     assert abs(rates[0] - rates[1]) <= 0.04 + 1e-12
-    assert (saved["lower_bound_per_person"] is None) == (kind != "stumps")
+    assert (saved["figures"]["lower_bound_per_person"] is None) == (kind != "stumps")
     assert ("There is no lower bound" in result.stdout) == (kind != "stumps")
 
 
@@ -123,7 +123,7 @@ def test_equalised_odds(run, lending, tmp_path):
     )
     saved = json.loads((tmp_path / "p.json").read_text())
     assert saved["limited_rates"] == ["FPR", "FNR"]
-    assert max(map(abs, saved["gaps"].values())) <= 0.03 + 1e-12
+    assert max(map(abs, saved["figures"]["gaps"].values())) <= 0.03 + 1e-12
 
 
 def test_the_paper_s_recipe(run, lending):
@@ -198,7 +198,7 @@ def test_three_groups_and_a_choice_of_two(run, write):
 
 def test_max_calls(run, lending, tmp_path):
     run("solve", lending, *LENDING, "--class", "linear", "--max-calls", "3", "--save", "p.json")
-    assert json.loads((tmp_path / "p.json").read_text())["oracle_calls"] == 3
+    assert json.loads((tmp_path / "p.json").read_text())["figures"]["oracle_calls"] == 3
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_all_fills_every_feature_and_the_group_alone_and_in_a_list(run, write, f
     solved = run("solve", path, *words, "--fill-missing", filled)
     assert solved.exit_code == 0, solved.output
     saved = json.loads(Path("p.json").read_text())
-    assert set(saved["rates"]["FPR"]) == {"f", "m", "missing"}
+    assert set(saved["figures"]["rates"]["FPR"]) == {"f", "m", "missing"}
     assert {"income missing", "children missing"} <= set(saved["columns"])
     wrong = run("solve", path, *words, "--fill-missing", f"{filled},incme")
     assert wrong.exit_code == 2

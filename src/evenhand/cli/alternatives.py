@@ -18,15 +18,14 @@ from evenhand.cli.options import (
     column_options,
     rates_option,
 )
-from evenhand.cli.problem import TableProblem, table_problem
+from evenhand.cli.problem import policy_file, table_problem
 from evenhand.cli.telling import Telling, save_option, telling_options
-from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, Frame, Note, number, prepare, two_values
 from evenhand.words import FloatArray, Prices
 
 if TYPE_CHECKING:
-    from evenhand.table_alternatives import Alternatives
+    pass
 
 
 @click.command("alternatives")
@@ -176,7 +175,10 @@ def command(
     written = None
     if saved is not None and found.best is not None:
         written = saved
-        show.write_json(saved, _policy_document(task, found), indent=2)
+        best = found.best
+        cost = found.incumbent_cost + best.cost_difference
+        file = replace(policy_file(task, best.policy), limit=None, cost=cost, note=found.sentence)
+        show.write_json(saved, file.to_json(), indent=2)
     telling.tell(
         found.result(names),
         title=f"Alternatives to {words}",
@@ -275,29 +277,3 @@ def _one(values: FloatArray, here: "np.ndarray") -> "float | FloatArray":
     """One price where all people concerned have the same."""
     distinct = np.unique(values[here])
     return float(distinct[0]) if len(distinct) == 1 else values
-
-
-def _policy_document(task: TableProblem, found: "Alternatives") -> Json:
-    """The better alternative as a policy file."""
-    from evenhand import __version__
-    from evenhand.tables import recipe_to_json
-
-    best = found.best
-    assert best is not None
-    names = list(task.table.names)
-    return {
-        "evenhand": __version__,
-        "policy": best.policy.to_json(),
-        "in_words": best.policy.describe(names).splitlines(),
-        "columns": names,
-        **recipe_to_json(task.table.recipe),
-        "label": {"column": task.label, "good": task.good},
-        "group": {"column": task.group, "use": task.group_use, "values": list(task.sample.groups)},
-        "class": dict(task.hypotheses.params),
-        "limited_rates": [rate.symbol for rate in task.rates],
-        "prices": dict(task.prices),
-        "cost_per_person": found.incumbent_cost + best.cost_difference,
-        "table": {"file": task.source, "people": len(task.sample)},
-        **({} if task.missing is None else {"missing": list(task.missing)}),
-        "note": found.sentence,
-    }

@@ -3,7 +3,6 @@ them; `evenhand test` measures rates, gaps and cost on people who had no part in
 """
 
 import csv
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -359,7 +358,7 @@ def test(
         drop_unlabelled=drop_unlabelled,
     )
     if limit is None:
-        limit = float(file.document.get("limit", 0.05))
+        limit = 0.05 if file.limit is None else file.limit
     opened = gating.open(delta, data, policy)
     measured = measure_policy(
         file.policy,
@@ -372,7 +371,7 @@ def test(
         measured = judged_by(file, measured)
     verdict = opened.judge(measured, limit)
     result = measured.result(limit)
-    before = file.document.get("cost_per_person")
+    before = file.cost
     facts = {
         **result.facts,
         "cost on the table it was chosen on": before and Amount(before, "cost"),
@@ -397,7 +396,7 @@ def test(
 
 def judged_by(file: "PolicyFile", measured: "Measurement") -> "Measurement":
     """The measurement of a policy, whose gate judges the rates that the policy file limits."""
-    limited = file.document.get("limited_rates", ["FPR"])
+    limited = file.limited_rates
     rates = tuple(replace(rate, asked=rate.symbol in limited) for rate in measured.rates)
     return replace(measured, rates=rates)
 
@@ -465,9 +464,8 @@ def read_people(
 
 def same_table(file: "PolicyFile", source: str) -> list[Note]:
     """A note if the policy says that it was chosen on the table of this name."""
-    made_with = file.document.get("table")
     name = Path(source).name
-    if not isinstance(made_with, Mapping) or made_with.get("file") != name:
+    if file.table != name:
         return []
     text = (
         f"{file.source} says that it was chosen on {name}: if these are the same people, they "

@@ -2,10 +2,10 @@
 --certify`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -23,9 +23,8 @@ from evenhand.cli.options import (
     rates_option,
     unseen_option,
 )
-from evenhand.cli.problem import TableProblem
+from evenhand.cli.problem import TableProblem, policy_file
 from evenhand.cli.telling import Telling, fingerprint, leave, save_option, telling_options
-from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.certified import answer_with_use
 from evenhand.fairness.rates import RATES
@@ -34,6 +33,7 @@ from evenhand.tables.frame import Note
 from evenhand.words import Prices
 
 if TYPE_CHECKING:
+    from evenhand.evaluation import PolicyFile
     from evenhand.table_certificate import TableCertification
 
 
@@ -154,9 +154,12 @@ def command(
         drop_unlabelled=drop_unlabelled,
     )
     if limit is None:
-        limit = float(file.document.get("limit", 0.05))
-    symbols = file.document.get("limited_rates", ["FPR"])
-    asked = rates or tuple(name for name in RATES if RATES[name].symbol in symbols)
+        limit = 0.05 if file.limit is None else file.limit
+    asked = rates or tuple(name for name in RATES if RATES[name].symbol in file.limited_rates)
+    if not asked:
+        raise InvalidInput(
+            f"{policy} does not say which rate it limits.", hint="add --rate.", argument="rate"
+        )
     opened = gating.open(delta, data, policy)
     prices = file.prices or (1.0, 1.0)
     found = certify(
@@ -172,8 +175,8 @@ def command(
     found = about_the_labelled(found, notes)
     verdict = opened.judge(found, limit)
     if saved is not None:
-        certified = {**file.document, "limit": limit, **policy_parts(found, file.columns)}
-        show.write_json(saved, certified, indent=2)
+        certified = certified_file(replace(file, limit=limit), found)
+        show.write_json(saved, certified.to_json(), indent=2)
     telling.tell(
         found.result(file.columns),
         title=f"{file.source}, certified on {source}",
@@ -183,7 +186,7 @@ def command(
             "table": source,
             "SHA-256 of the table": fingerprint(data),
             "people": found.certified_on,
-            "good outcome": _good_outcome(file.document, label, good),
+            "good outcome": f"{label or file.label} = {good or file.good}",
             "groups": people.groups,
             "rates": asked,
             "limit": limit,
@@ -197,21 +200,16 @@ def command(
     leave(verdict)
 
 
-def _good_outcome(document: Mapping[str, Any], label: str | None, good: str | None) -> str:
-    """The outcome that counts as good: what was typed, or else what the policy file says."""
-    said = document.get("label", {})
-    return f"{label or said.get('column', '')} = {good or said.get('good', '')}"
-
-
-def policy_parts(found: "TableCertification", names: "list[str]") -> Json:
-    """What a policy file says of a certified policy."""
-    return {
-        "policy": found.policy.to_json(),
-        "in_words": found.policy.describe(names).splitlines(),
-        "cost_per_person": found.cost,
-        "certificate": found.certificate.to_json(),
-        "note": " ".join(answer_with_use(found.certificate, [found.certificate.claim])),
-    }
+def certified_file(file: "PolicyFile", found: "TableCertification") -> "PolicyFile":
+    """The file of a policy that was certified."""
+    claim = found.certificate.claim
+    return replace(
+        file,
+        policy=found.policy,
+        cost=found.cost,
+        certificate=found.certificate,
+        note=" ".join(answer_with_use(found.certificate, [claim])),
+    )
 
 
 def about_the_labelled(found: "TableCertification", notes: Iterable[Note]) -> "TableCertification":
@@ -235,9 +233,7 @@ def present_certified(
     telling: Telling,
 ) -> None:
     """`solve --certify`: fit and certify on the table, save the policy, and say what is claimed."""
-    from evenhand import __version__
     from evenhand.table_certificate import certify
-    from evenhand.tables import recipe_to_json
 
     problem = task.problem
     bad = task.sample.label == -1
@@ -259,23 +255,9 @@ def present_certified(
     )
     found = about_the_labelled(found, task.table.notes)
     names = list(task.table.names)
-    file = {
-        "evenhand": __version__,
-        "columns": names,
-        **recipe_to_json(task.table.recipe),
-        "label": {"column": task.label, "good": task.good},
-        "group": {"column": task.group, "use": task.group_use, "values": list(task.sample.groups)},
-        "class": dict(task.hypotheses.params),
-        "limit": task.limit,
-        "limited_rates": [rate.symbol for rate in task.rates],
-        "prices": dict(task.prices),
-        "table": {"file": task.source, "people": len(task.sample)},
-        **({} if task.missing is None else {"missing": list(task.missing)}),
-        "warnings": [vars(one) for one in task.warnings],
-        **policy_parts(found, names),
-    }
     if saved is not None:
-        show.write_json(saved, file, indent=2)
+        certified = certified_file(policy_file(task, found.policy), found)
+        show.write_json(saved, certified.to_json(), indent=2)
     unlabelled = any(note.kind == "people without a label" for note in task.table.notes)
     whom = "people like those with a label" if unlabelled else "the population"
     telling.tell(

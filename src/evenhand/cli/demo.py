@@ -133,7 +133,7 @@ def command(out: Path, seeds: int, document: str | Path | None) -> None:
     The table is synthetic (its recipe is in evenhand/cli/demo.py); the demo needs no other data.
     """
     from evenhand.cli.frontier import parse_limits, trace
-    from evenhand.cli.solve import policy_document, save_policy
+    from evenhand.cli.solve import solved_file
 
     out.mkdir(parents=True, exist_ok=True)
     screen = show.console(quiet=document == "-")
@@ -148,14 +148,15 @@ def command(out: Path, seeds: int, document: str | Path | None) -> None:
     show_problem(screen, unlimited, show.solve(unlimited))
     solution = show.solve(task)
     show_answer(screen, task, solution)
-    save_policy(task, solution, policy)
+    file = solved_file(task, solution).to_json()
+    show.write_json(policy, file, indent=2)
     traced = trace(task, parse_limits("0:0.3:31", LIMIT))
     image = show_price(screen, task, traced, out / "frontier.png")
     paths: dict[str, Path | None] = {"the table": data, "the policy": policy, "the picture": image}
     if seeds:
         paths["the report"] = show_learning(screen, out / "learners", seeds)
         paths["the certificate"], paths["the true gap"] = show_certificate(screen, out)
-    show.emit(document, {"paths": paths, "solve": show.as_json(policy_document(task, solution))})
+    show.emit(document, {"paths": paths, "solve": show.as_json(file)})
     show_paths(screen, paths)
 
 
@@ -180,11 +181,10 @@ def show_problem(out: "Console", task: TableProblem, solution: "FairSolution") -
 
 def show_answer(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """The mixture within the limit."""
-    from evenhand.cli.solve import policy_document
+    from evenhand.cli.solve import solved_file
 
     out.print(show.heading(f"2. Now the gap may be {LIMIT:g} at most"))
-    document = policy_document(task, solution)
-    found = solved(task, solution, document)
+    found = solved(task, solution, solved_file(task, solution))
     print_result(replace(found, answer=found.answer[:1], facts={}, beware=()), out)
     out.print(
         f"\nNow {_rates_in_words(task, solution)} get a loan although they would not repay. The "

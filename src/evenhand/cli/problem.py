@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from evenhand.cli.options import ColumnOptions
-from evenhand.contracts import GroupUse, HypothesisClass
+from evenhand.contracts import GroupUse, HypothesisClass, Policy
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses import CLASSES, Estimator, Linear, PerGroupCuts, ScoreThresholds
@@ -30,6 +30,9 @@ from evenhand.words import (
     LabelledSample,
     Prices,
 )
+
+if TYPE_CHECKING:
+    from evenhand.evaluation import PolicyFile
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,3 +195,28 @@ def held_out(group: GroupArray, share: float, seed: int) -> BoolArray:
             )
         chosen[rng.permutation(rows)[:taken]] = True
     return chosen
+
+
+def policy_file(task: TableProblem, policy: Policy) -> "PolicyFile":
+    """A policy that was chosen for a problem, ready to be used on other tables."""
+    from evenhand.evaluation import PolicyFile
+
+    return PolicyFile(
+        policy,
+        task.table.recipe,
+        task.source,
+        names=tuple(map(str, task.table.names)),
+        label=task.label,
+        good=task.good,
+        group=task.group,
+        group_use=task.group_use,
+        groups=tuple(map(str, task.sample.groups)),
+        rules=dict(task.hypotheses.params),
+        limit=task.limit,
+        limited_rates=tuple(rate.symbol for rate in task.rates),
+        stated_prices=dict(task.prices),
+        table=task.source,
+        people=len(task.sample),
+        missing=task.missing,
+        figures={"warnings": [vars(one) for one in task.warnings]} if task.warnings else {},
+    )

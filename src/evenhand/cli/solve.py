@@ -2,6 +2,7 @@
 table.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,15 +20,14 @@ from evenhand.cli.options import (
     problem_options,
     rates_option,
 )
-from evenhand.cli.problem import TableProblem, table_problem
+from evenhand.cli.problem import TableProblem, policy_file, table_problem
 from evenhand.cli.solved import IN_SAMPLE, solved, with_held
 from evenhand.cli.telling import Telling, save_option, telling_options
-from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.words import LabelledSample
 
 if TYPE_CHECKING:
-    from evenhand.evaluation import Measurement
+    from evenhand.evaluation import Measurement, PolicyFile
     from evenhand.faircsc import FairSolution
 
 
@@ -142,9 +142,10 @@ def command(
         )
         return
     solution = show.solve(task, method, max_calls)
+    file = solved_file(task, solution)
     if saved is not None:
-        save_policy(task, solution, saved)
-    result = solved(task, solution, policy_document(task, solution))
+        show.write_json(saved, file.to_json(), indent=2)
+    result = solved(task, solution, file)
     if task.held is not None:
         measured = test_held(task, task.held, solution)
         held = measured.result(task.limit)
@@ -167,59 +168,34 @@ def command(
 def test_held(task: TableProblem, held: LabelledSample, solution: "FairSolution") -> "Measurement":
     """What `evenhand test` would measure with the policy's file."""
     from evenhand.cli.apply import judged_by
-    from evenhand.evaluation import PolicyFile, measure_policy
+    from evenhand.evaluation import measure_policy
 
-    document = policy_document(task, solution)
-    file = PolicyFile(solution.policy, task.table.recipe, task.source, document)
+    file = policy_file(task, solution.policy)
     return judged_by(file, measure_policy(solution.policy, held, prices=file.prices))
 
 
-def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> None:
-    """Write the policy with what is needed to use it and to know what it is worth, as plain JSON;
-    `evenhand.policy_from_json(document["policy"])` reads the policy back, and `evenhand apply` and
-    `evenhand test` follow its recipe on new tables.
-    """
-    show.write_json(path, policy_document(task, solution), indent=2)
-
-
-def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
-    """The document of `save_policy`."""
-    from evenhand import __version__
-    from evenhand.tables import recipe_to_json
-
-    table = task.table
-    lower = solution.lower_bound
+def solved_file(task: TableProblem, solution: "FairSolution") -> "PolicyFile":
+    """The policy with what it is worth on the table that it was chosen on."""
     rates = show.measured_rates(task, solution)
     baseline = show.without_a_limit(task)
     totals = show.costs_of(task, solution, baseline)
-    return {
-        "evenhand": __version__,
-        "policy": solution.policy.to_json(),
-        "in_words": solution.policy.describe(table.names).splitlines(),
-        "columns": list(table.names),
-        **recipe_to_json(table.recipe),
-        "label": {"column": task.label, "good": task.good},
-        "group": {"column": task.group, "use": task.group_use, "values": list(task.sample.groups)},
-        "class": dict(task.hypotheses.params),
-        "limit": task.limit,
-        "limited_rates": [rate.symbol for rate in task.rates],
+    lower = solution.lower_bound
+    file = policy_file(task, solution.policy)
+    figures = {
+        **file.figures,
         "rates": rates,
         "gaps": dict(zip(solution.report.constraint_names, solution.gaps.tolist(), strict=True)),
         "largest_gaps": {
             symbol: max(values.values()) - min(values.values()) for symbol, values in rates.items()
         },
-        "prices": dict(task.prices),
-        "cost_per_person": show.per_person(task, solution.cost),
         "lower_bound_per_person": None if lower is None else show.per_person(task, lower),
         "oracle_calls": solution.oracle_calls,
         "method": solution.report.method,
         "converged": solution.report.converged,
         **({"solver_note": solution.report.note} if solution.report.note else {}),
-        "table": {"file": task.source, "people": len(task.sample)},
-        **({} if task.missing is None else {"missing": list(task.missing)}),
         "costs_per_person": {name: show.per_person(task, cost) for name, cost in totals.items()},
         "gap_without_limit": baseline.gap,
-        "notes": [str(note) for note in table.notes],
-        "warnings": [vars(one) for one in task.warnings],
-        "note": IN_SAMPLE,
+        "notes": [str(note) for note in task.table.notes],
     }
+    cost = show.per_person(task, solution.cost)
+    return replace(file, cost=cost, note=IN_SAMPLE, figures=figures)

@@ -1,6 +1,6 @@
 """What is said of a plain `solve`: the policy, its rates on this table, and what it costs.
 
-The record is the document of the policy file: all its figures are of this table, and none is
+The record is the policy file: all its figures are of this table, and none is
 claimed for the population.
 """
 
@@ -15,6 +15,7 @@ from evenhand.policies import Mixture
 from evenhand.result import Amount, Bar, Cell, Column, Intervals, Result, Table, column, shown
 
 if TYPE_CHECKING:
+    from evenhand.evaluation import PolicyFile
     from evenhand.faircsc import FairSolution
 
 IN_SAMPLE = (
@@ -25,9 +26,10 @@ FREE = "without a limit"
 COIN = "A coin that knows nothing about the person picks the rule, anew for each person."
 
 
-def solved(task: TableProblem, solution: "FairSolution", document: Mapping[str, Any]) -> Result:
-    """The result of a plain solve, whose policy file holds the document."""
-    costs = document["costs_per_person"]
+def solved(task: TableProblem, solution: "FairSolution", file: "PolicyFile") -> Result:
+    """The result of a plain solve, with its policy file."""
+    figures = file.figures
+    costs = figures["costs_per_person"]
     policy = tuple(solution.policy.describe(task.table.names).splitlines())
     coin = (COIN,) if len(solution.policy.weights) > 1 else ()
     name = cost_name(task)
@@ -35,7 +37,7 @@ def solved(task: TableProblem, solution: "FairSolution", document: Mapping[str, 
         "people": len(task.sample),
         name: Amount(costs["policy"], "cost"),
         f"{name} {FREE}": Amount(costs["without_limit"], "cost"),
-        f"largest gap {FREE}": Amount(document["gap_without_limit"], "share"),
+        f"largest gap {FREE}": Amount(figures["gap_without_limit"], "share"),
         f"{name}, accepting all applicants": Amount(costs["accept_all"], "cost"),
         f"{name}, rejecting all applicants": Amount(costs["reject_all"], "cost"),
         "oracle calls": solution.oracle_calls,
@@ -45,25 +47,25 @@ def solved(task: TableProblem, solution: "FairSolution", document: Mapping[str, 
     return Result(
         kind="solution",
         title=f"A policy chosen on {task.source}",
-        record=document,
+        record=file.to_json(),
         answer=(
-            *_answer(task, document),
+            *_answer(task, figures),
             optimality(task, solution),
             use_of_group(task, solution.policy),
         ),
         facts=facts,
-        tables=(_rates(task, document), _gaps(task, document)),
-        figures=_figures(document),
+        tables=(_rates(task, figures), _gaps(task, figures)),
+        figures=_figures(figures),
         policy=(*policy, *coin),
         beware=(IN_SAMPLE, *_cheaper_than_free(costs), *_solver(solution)),
     )
 
 
-def _answer(task: TableProblem, document: Mapping[str, Any]) -> tuple[str, ...]:
+def _answer(task: TableProblem, figures: Mapping[str, Any]) -> tuple[str, ...]:
     """The largest gaps, and the cost beside that of the constants."""
-    gaps = [document["largest_gaps"][symbol] for symbol in document["limited_rates"]]
+    gaps = [figures["largest_gaps"][rate.symbol] for rate in task.rates]
     limited = " and ".join(rate.name for rate in task.rates)
-    costs = document["costs_per_person"]
+    costs = figures["costs_per_person"]
     constant = min(costs["accept_all"], costs["reject_all"])
     saved = 1 - costs["policy"] / constant if constant > 0 else 0.0
     less = "no less than"
@@ -101,15 +103,15 @@ def optimality(task: TableProblem, solution: "FairSolution") -> str:
     )
 
 
-def _rates(task: TableProblem, document: Mapping[str, Any]) -> Table:
+def _rates(task: TableProblem, figures: Mapping[str, Any]) -> Table:
     """The rate of each group with the people behind it."""
     sample = task.sample
     rows: list[tuple[Cell, ...]] = []
-    for rate in _measured(document):
+    for rate in _measured(figures):
         counted = rate.in_denominator(sample.label)
         rows += [
             (rate.name, str(group), value, int((counted & (sample.group == group)).sum()))
-            for group, value in document["rates"][rate.symbol].items()
+            for group, value in figures["rates"][rate.symbol].items()
         ]
     columns = (
         Column("rate", "rate"),
@@ -121,10 +123,10 @@ def _rates(task: TableProblem, document: Mapping[str, Any]) -> Table:
     return Table("rates", "Rates on this table", columns, tuple(rows), note, parts=1)
 
 
-def _gaps(task: TableProblem, document: Mapping[str, Any]) -> Table:
+def _gaps(task: TableProblem, figures: Mapping[str, Any]) -> Table:
     """The largest gap of each rate beside its limit."""
-    largest = document["largest_gaps"]
-    limited = document["limited_rates"]
+    largest = figures["largest_gaps"]
+    limited = [rate.symbol for rate in task.rates]
 
     def allowed(symbol: str) -> float | None:
         return task.limit if symbol in limited else None
@@ -138,7 +140,7 @@ def _gaps(task: TableProblem, document: Mapping[str, Any]) -> Table:
     return Table.of(
         "gaps",
         "Largest gaps on this table",
-        _measured(document),
+        _measured(figures),
         column("rate", take=lambda rate: rate.name),
         column("gap", "largest gap", "share", lambda rate: largest[rate.symbol]),
         column("limit", "limit", "ratio", lambda rate: allowed(rate.symbol)),
@@ -146,15 +148,15 @@ def _gaps(task: TableProblem, document: Mapping[str, Any]) -> Table:
     )
 
 
-def _measured(document: Mapping[str, Any]) -> list[Any]:
-    return [rate for rate in RATES.values() if rate.symbol in document["rates"]]
+def _measured(figures: Mapping[str, Any]) -> list[Any]:
+    return [rate for rate in RATES.values() if rate.symbol in figures["rates"]]
 
 
-def _figures(document: Mapping[str, Any]) -> tuple[Intervals, ...]:
+def _figures(figures: Mapping[str, Any]) -> tuple[Intervals, ...]:
     bars = tuple(
         Bar(f"{rate.symbol} of {group}", value, value, value)
-        for rate in _measured(document)
-        for group, value in document["rates"][rate.symbol].items()
+        for rate in _measured(figures)
+        for group, value in figures["rates"][rate.symbol].items()
     )
     return (
         Intervals("Rates of the groups", "rate on this table", bars, note="Dot: on this table."),

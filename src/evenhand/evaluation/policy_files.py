@@ -4,15 +4,16 @@ prices were.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evenhand.contracts import Json, Params, Policy
 from evenhand.errors import InvalidInput
+from evenhand.fairness.certificate import Certificate
 from evenhand.hypotheses import policy_from_json
 from evenhand.schema import Schema
-from evenhand.tables import Recipe, recipe_from_json, schema_of
+from evenhand.tables import Recipe, recipe_from_json, recipe_to_json, schema_of
 
 HINT = "evenhand solve ... --save policy.json writes one."
 
@@ -35,7 +36,7 @@ def read_document(path: Path) -> Json:
 
 @dataclass(frozen=True, eq=False)
 class PolicyFile:
-    """A policy with what is needed to use it on a new table.
+    """A policy with what is needed to use it on a new table, and to know what it is worth.
 
     Parameters
     ----------
@@ -45,21 +46,72 @@ class PolicyFile:
         How the columns of a new table become its features.
     source : str
         The file.
-    document : mapping
-        All that the file says.
+    names : tuple of str
+        The names of its features.
+    label, good : str, optional
+        The column of the outcome, and its good value.
+    group : str, optional
+        The column of the group.
+    group_use : str
+        What the group is for.
+    groups : tuple of str
+        The groups of the table that the policy was made with.
+    rules : mapping
+        The class that its rules are of.
+    limit : float, optional
+        The limit.
+    limited_rates : tuple of str
+        The symbols of the rates that it is for.
+    stated_prices : mapping
+        What errors cost, as it was typed: numbers, or names of columns.
+    table : str, optional
+        The table that the policy was made with, and `people`, how many stood in it.
+    people : int, optional
+        See `table`.
+    missing : tuple of str, optional
+        How that table writes a missing value, where that is not the usual way.
+    cost : float, optional
+        What it costs per person there.
+    certificate : Certificate, optional
+        What was certified.
+    note : str
+        What is claimed, in words.
+    figures : mapping
+        What else is told to a reader; nothing of it is needed to use the policy.
 
     Examples
     --------
     >>> from evenhand.policies import Mixture
     >>> from evenhand.hypotheses import ACCEPT_ALL
-    >>> PolicyFile(Mixture((ACCEPT_ALL,), (1.0,)), (), "policy.json").group is None
-    True
+    >>> from evenhand.tables import Notation, RecipeColumn
+    >>> recipe = (RecipeColumn("age", Notation("number")),)
+    >>> policy = Mixture((ACCEPT_ALL,), (1.0,))
+    >>> file = PolicyFile(policy, recipe, "policy.json", names=("age",), limit=0.1)
+    >>> again = PolicyFile.from_json(file.to_json(), "policy.json")
+    >>> again.limit, again.group is None
+    (0.1, True)
     """
 
     policy: Policy
     recipe: Recipe
     source: str
-    document: Params = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    label: str | None = None
+    good: str | None = None
+    group: str | None = None
+    group_use: str = "certify_only"
+    groups: tuple[str, ...] = ()
+    rules: Params = field(default_factory=dict)
+    limit: float | None = None
+    limited_rates: tuple[str, ...] = ()
+    stated_prices: Params = field(default_factory=dict)
+    table: str | None = None
+    people: int | None = None
+    missing: tuple[str, ...] | None = None
+    cost: float | None = None
+    certificate: Certificate | None = None
+    note: str = ""
+    figures: Params = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path | str) -> "PolicyFile":
@@ -83,19 +135,108 @@ class PolicyFile:
         where = Path(path)
         if not where.is_file():
             raise InvalidInput(f"there is no policy file {str(where)!r}.", hint=HINT)
-        document = read_document(where)
+        try:
+            return cls.from_json(read_document(where), where.name)
+        except InvalidInput:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInput(
+                f"{where} is no policy file: {type(error).__name__}: {error}.", hint=HINT
+            ) from error
+
+    @classmethod
+    def from_json(cls, document: Json, source: str) -> "PolicyFile":
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        document : dict
+            The document.
+        source : str
+            The file that it stood in.
+
+        Returns
+        -------
+        PolicyFile
+            The same record.
+
+        Raises
+        ------
+        InvalidInput
+            If it is no policy with its columns.
+        """
         absent = [name for name in ("policy", "columns", "schema") if name not in document]
         if absent:
-            raise InvalidInput(f"{where} is no policy file: it has no {absent[0]!r}.", hint=HINT)
-        names = document["columns"]
+            raise InvalidInput(f"{source} is no policy file: it has no {absent[0]!r}.", hint=HINT)
+        names = tuple(map(str, document["columns"]))
         recipe = recipe_from_json(document)
         width = sum(len(one.names) for one in recipe)
         if width != len(names):
             raise InvalidInput(
-                f"{where}: the recipe makes {width} columns, and the policy has {len(names)}.",
+                f"{source}: the recipe makes {width} columns, and the policy has {len(names)}.",
                 hint=HINT,
             )
-        return cls(policy_from_json(document["policy"]), recipe, where.name, document)
+        label = document.get("label", {})
+        group = document.get("group", {})
+        table = document.get("table", {})
+        missing = document.get("missing")
+        certificate = document.get("certificate")
+        return cls(
+            policy_from_json(document["policy"]),
+            recipe,
+            source,
+            names=names,
+            label=label.get("column"),
+            good=label.get("good"),
+            group=group.get("column"),
+            group_use=group.get("use", "certify_only"),
+            groups=tuple(map(str, group.get("values", ()))),
+            rules=document.get("class", {}),
+            limit=document.get("limit"),
+            limited_rates=tuple(document.get("limited_rates", ())),
+            stated_prices=document.get("prices", {}),
+            table=table.get("file"),
+            people=table.get("people"),
+            missing=None if missing is None else tuple(map(str, missing)),
+            cost=document.get("cost_per_person"),
+            certificate=None if certificate is None else Certificate.from_json(certificate),
+            note=document.get("note", ""),
+            figures=document.get("figures", {}),
+        )
+
+    def to_json(self) -> Json:
+        """The record as plain JSON: the one document of a policy that is used again.
+
+        Returns
+        -------
+        dict
+            `PolicyFile.from_json` reads it; `policy_from_json(document["policy"])` the policy
+            alone.
+        """
+        from evenhand import __version__
+
+        known = {
+            "limit": self.limit,
+            "missing": None if self.missing is None else list(self.missing),
+            "cost_per_person": self.cost,
+            "certificate": None if self.certificate is None else self.certificate.to_json(),
+        }
+        return {
+            "evenhand": __version__,
+            "policy": self.policy.to_json(),
+            "in_words": self.policy.describe(self.columns).splitlines(),
+            "columns": list(self.names),
+            **recipe_to_json(self.recipe),
+            "label": {"column": self.label, "good": self.good},
+            "group": {"column": self.group, "use": self.group_use, "values": list(self.groups)},
+            "class": dict(self.rules),
+            "limited_rates": list(self.limited_rates),
+            "prices": dict(self.stated_prices),
+            "table": {"file": self.table, "people": self.people},
+            **{name: value for name, value in known.items() if value is not None},
+            "note": self.note,
+            "figures": dict(self.figures),
+        }
 
     @property
     def schema(self) -> Schema:
@@ -106,42 +247,14 @@ class PolicyFile:
     def columns(self) -> list[str]:
         """The columns that the rules of the policy look at, with the words for their values."""
         named = {str(name): name for column in self.recipe for name in column.names}
-        return [named.get(str(name), str(name)) for name in self.document.get("columns", ())]
-
-    def _said(self, part: str, key: str) -> str | None:
-        value = self.document.get(part)
-        said = value.get(key) if isinstance(value, Mapping) else None
-        return None if said is None else str(said)
+        return [named.get(name, name) for name in self.names]
 
     @property
     def reading(self) -> dict[str, tuple[str, ...]]:
         """How the table that the policy was made with writes a missing value, as `read_frame` takes
         it; empty for the usual ways.
         """
-        said = self.document.get("missing")
-        return {"missing": tuple(map(str, said))} if isinstance(said, list) else {}
-
-    @property
-    def label(self) -> str | None:
-        """The column of the outcome."""
-        return self._said("label", "column")
-
-    @property
-    def good(self) -> str | None:
-        """The good outcome."""
-        return self._said("label", "good")
-
-    @property
-    def group(self) -> str | None:
-        """The column of the group."""
-        return self._said("group", "column")
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups of the table that the policy was made with; none if the file is silent."""
-        said = self.document.get("group")
-        values = said.get("values") if isinstance(said, Mapping) else None
-        return tuple(map(str, values)) if isinstance(values, list) else ()
+        return {} if self.missing is None else {"missing": self.missing}
 
     def spelled(self, groups: Iterable[str]) -> list[str]:
         """Spell groups as the policy does: a difference in case alone makes no other group.
@@ -163,13 +276,13 @@ class PolicyFile:
     @property
     def uses_group(self) -> bool:
         """Whether the group may influence a decision."""
-        return self._said("group", "use") == "decide"
+        return self.group_use == "decide"
 
     @property
     def prices(self) -> tuple[float, float] | None:
         """The prices of a false accept and of a false reject; None if they stand in columns."""
         try:
-            said = self.document.get("prices", {})
+            said = self.stated_prices
             return float(said.get("false_accept", 1)), float(said.get("false_reject", 1))
         except ValueError:
             return None
