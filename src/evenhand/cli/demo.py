@@ -204,11 +204,12 @@ def show_price(out: "Console", task: TableProblem, traced: "Frontier", path: Pat
     few = replace(
         traced, limits=traced.limits[some], solutions=tuple(traced.solutions[i] for i in some)
     )
-    priced = told(task, few)
-    print_result(replace(priced, facts={}, tables=priced.tables[:1], policy=()), out)
+    whole = told(task, traced)
+    tables = told(task, few).tables[:1]
+    print_result(replace(whole, facts={}, tables=tables, policy=()), out)
     out.print()
     try:
-        save(told(task, traced), path)
+        save(whole, path)
     except EvenhandError as error:
         out.print(f"No picture: {error}\n", markup=False)
         return None

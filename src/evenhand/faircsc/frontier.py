@@ -269,7 +269,7 @@ def _region(record: Frontier, limit: float | None, costs: FloatArray) -> Points:
     region = record.region / (1.0, record.people)
     constants = record.constants / (1.0, record.people)
     known = [
-        ("without a limit", *region[np.argmin(region[:, 1])]),
+        ("the cheapest, whatever its gap", *region[np.argmin(region[:, 1])]),
         ("accept all applicants", *constants[0]),
         ("reject all applicants", *constants[1]),
     ]
