@@ -21,7 +21,6 @@ from evenhand.fairness.rates import GapConstraints
 from evenhand.hypotheses import ACCEPT_ALL
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.planning.population import LaunchTerms, from_table
-from evenhand.report.region import RegionPicture
 from evenhand.words import LabelledSample
 
 RATES = (eh.FalsePositiveRate(), eh.FalseNegativeRate(), eh.SelectionRate())
@@ -88,13 +87,13 @@ def _solved(rates: object, hypotheses: object, **settings: object) -> Callable[.
 
 def _frontier(sample: LabelledSample) -> list[object]:
     traced = eh.faircsc.frontier(_problem(sample), eh.Stumps(), FPR, sample, [0.0, 0.05, 0.2])
-    people = float(sample.weight.sum())
-    picture = RegionPicture.of(traced, 0.05, people, True)
+    curve, picture = traced.result(0.05).figures
+    drawn = np.array(picture.reached)
     # a convex region is known by how far it reaches in each direction; vertices may be split
     angles = np.linspace(0.0, 2.0 * np.pi, 16, endpoint=False)
     directions = np.array([np.cos(angles), np.sin(angles)])
-    reach = [(region @ directions).max(axis=0) for region in (traced.region, picture.region)]
-    return [*traced.costs, *picture.price, *np.concatenate(reach)]
+    reach = [(region @ directions).max(axis=0) for region in (traced.region, drawn)]
+    return [*traced.costs, *curve.lines[0].y, *np.concatenate(reach)]
 
 
 def _classifier(sample: LabelledSample) -> list[object]:

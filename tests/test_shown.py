@@ -22,20 +22,12 @@ WORLD = eh.environments.lending()
 FPR = eh.FalsePositiveRate()
 
 
-def traced():
-    score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
-    sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
-    problem = eh.Prices().problem(score, group, sample.label)
-    return eh.faircsc.frontier(problem, eh.Stumps(), FPR, sample, [0.0, 0.25, 1.0])
-
-
 def run():
     learner = eh.CertifiedLearner(WORLD.hypotheses, FPR, 0.1, 0.05)
     return eh.simulate(learner, WORLD, rounds=20_000, seed=0, comparator_gap=0.1)
 
 
 MADE = {
-    "frontier": traced,
     "run": run,
     "certified learner": lambda: run().learner,
     "accept all": lambda: eh.simulate(AcceptAll(), WORLD, rounds=10, seed=0).learner,

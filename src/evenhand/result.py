@@ -370,6 +370,8 @@ class Points:
         A line; left of it and below nothing is reachable.
     highest : float or None
         The largest y that is allowed: dashed.
+    reached : tuple of (x, y)
+        The vertices of a convex set; all of it is reached.
     """
 
     title: str
@@ -381,6 +383,7 @@ class Points:
     faded: tuple[tuple[float, float], ...] = ()
     excluded: tuple[tuple[float, float], ...] = ()
     highest: float | None = None
+    reached: tuple[tuple[float, float], ...] = ()
 
 
 Figure = Intervals | Curves | Points

@@ -26,8 +26,7 @@ ROWS_SHOWN = 8
 INK = "#117733"
 LIMIT = "#c4400c"
 BAND = "#cfe8d6"
-MUTED_INK = "#5c636b"
-"""Colours of lines, of limits, of bands, and of what stands beside."""
+"""Colours of lines, of limits, and of bands."""
 
 FEW = 3
 SHORT = 160

@@ -54,6 +54,7 @@ CALLS = {
     "solve": ("solve", "t.csv", *KNOWN, "--limit", "0.1"),
     "solve, held out": ("solve", "t.csv", *KNOWN, "--limit", "0.1", "--holdout", "0.4"),
     "solve, certified": ("solve", "t.csv", *KNOWN, "--limit", "0.2", "--certify", "0.05"),
+    "frontier": ("frontier", "t.csv", *KNOWN, "--limits", "0:0.2:5"),
     "test": ("test", "p.json", "new.csv", "--limit", "0.1"),
     "certify": ("certify", "p.json", "new.csv", "--limit", "0.1", "--ceiling", "selection=0.9"),
 }
@@ -72,6 +73,8 @@ def told(run, tmp_path, monkeypatch):
         if name in NEEDS_POLICY:
             words = ("solve", "t.csv", *KNOWN, "--limit", "0.3", "--save", "p.json")
             assert run(*words).exit_code == 0
+        if name == "frontier":  # which compares two groups
+            more = (*more, "--groups", ",".join(GROUPS[groups][:2]))
         found.clear()
         done = run(*CALLS[name], *more)
         assert done.exit_code in (0, 1, 3), done.output

@@ -1,6 +1,12 @@
 import re
 
 import pytest
+from rich.console import Console
+
+from evenhand.cli.simulate import RuleBook
+from evenhand.hypotheses import ACCEPT_ALL, LinearRule, Threshold
+from evenhand.hypotheses.thresholds import PerGroup
+from evenhand.policies import Mixture
 
 
 def test_the_table_of_epochs(run):
@@ -80,3 +86,38 @@ def test_refusals(run):
     assert unknown.exit_code == 2
     assert "two-phase, as-printed, certified, explore-then-commit" in unknown.stderr
     assert run("simulate", "--figure", "one.txt", "--rounds", 10).exit_code == 2
+
+
+def test_long_rules_are_numbered_in_order_of_appearance():
+    rules = RuleBook(["income", "debt", "years_with_the_employer"])
+    long = LinearRule((1.5, -2.25, 3.125), 4.0)
+    short = Threshold(0, 30.0, 3)
+    mixed = Mixture((short, long, ACCEPT_ALL), (0.2, 0.7, 0.1))
+    assert (
+        rules.mixture(mixed)
+        == f"0.70 rule 1 + 0.20 {short.describe(rules.names)} + 0.10 accept all applicants"
+    )
+    assert rules.mixture(mixed, 2) == f"0.70 rule 1 + 0.20 {short.describe(rules.names)} + 1 more"
+    assert rules.mixture(Mixture((long,), (1.0,))) == "rule 1"
+    console = Console(width=200)
+    with console.capture() as capture:
+        rules.show(console)
+    assert capture.get().strip() == f"rule 1: {long.describe(rules.names)}"
+
+
+def test_long_rules_are_shown_in_their_own_words():
+    """A rule that does not begin with "accept if" is not made to."""
+    names = ["accept rate " + "x" * 60]
+    rules = (
+        Threshold(0, 0.5, 1),
+        PerGroup((("a", Threshold(0, 0.1, 1)), ("b", Threshold(0, 0.2, 1)))),
+    )
+    book = RuleBook(names)
+    for rule in rules:
+        book.short(rule)
+    out = Console(width=400, record=True)
+    book.show(out)
+    said = [" ".join(line.split()) for line in out.export_text().splitlines()]
+    for line, rule, number in zip(said, rules, (1, 2), strict=True):
+        words = rule.describe(names)
+        assert line.startswith(f"rule {number}: {words[:60]}")

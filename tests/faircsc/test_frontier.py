@@ -33,17 +33,61 @@ def test_region_and_costs():
     np.testing.assert_array_equal(result.constants[:, 0], 0)
 
 
-def test_the_line_of_the_cheapest_policies_is_drawn_inside_the_region():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+def crossings(region: np.ndarray, gap: float) -> list[float]:
+    """The costs at which the edges of the region have this gap."""
+    found = []
+    for (x, low), (there, high) in zip(region, np.roll(region, -1, axis=0), strict=True):
+        if min(x, there) <= gap <= max(x, there) and x != there:
+            found.append(low + (gap - x) / (there - x) * (high - low))
+    return found
+
+
+def test_opt_is_the_cheapest_point_of_the_region_within_the_limit():
     for number in range(6):  # the cheapest policies have gaps of either sign
         case = random_problem(number, hypotheses=40)
         rate, grid = eh.FalsePositiveRate(), np.linspace(0, 0.3, 13)
-        result = eh.faircsc.frontier(case.problem, case.hypotheses, rate, case.sample, grid)
-        (line,) = (
-            one for one in result.plot().lines if one.get_label() == "cheapest at each limit"
-        )
-        assert all(inside(result.region, point) for point in line.get_xydata())
+        traced = eh.faircsc.frontier(case.problem, case.hypotheses, rate, case.sample, grid)
+        for limit, cost in zip(traced.limits, traced.costs, strict=True):
+            within = [cost for gap, cost in traced.region if abs(gap) <= limit]
+            ends = [one for side in (-limit, limit) for one in crossings(traced.region, side)]
+            assert cost == pytest.approx(min(within + ends), abs=1e-9)
+
+
+def test_the_figures_are_those_of_the_record():
+    """A limit whose mixture is told; costs are those per person."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    case = random_problem(4, hypotheses=40)
+    grid = np.linspace(0, 0.3, 13)
+    rate = eh.FalsePositiveRate()
+    traced = eh.faircsc.frontier(case.problem, case.hypotheses, rate, case.sample, grid)
+    told = traced.result(0.1)
+    curve, picture = told.figures
+    np.testing.assert_allclose(curve.lines[0].y, traced.price_of_fairness / traced.people)
+    np.testing.assert_allclose(picture.reached, traced.region / (1.0, traced.people))
+    free, chosen, *_ = picture.points
+    assert free.y == min(cost for _, cost in picture.reached)
+    place = traced.at(0.1)
+    assert (chosen.x, chosen.y * traced.people) == pytest.approx(
+        (traced.solutions[place].gaps[0], traced.costs[place])
+    )
+    assert traced.solutions[place].policy.describe().splitlines() == list(told.policy[1:])
+    mixed = told.table("mixtures").rows
+    for limit, solution in zip(traced.limits, traced.solutions, strict=True):
+        assert [row[1] for row in mixed if row[0] == limit] == list(solution.policy.weights)
+    for number in range(2):
+        assert traced.plot(number=number, limit=0.1).lines
     pyplot.close("all")
+
+
+def test_where_only_constants_differ_no_limit_costs_anything():
+    features, group = np.ones((40, 1)), np.array(["a", "b"] * 20)
+    label = np.where(np.arange(40) % 5 == 0, -1, 1)
+    sample = eh.LabelledSample(features, group, label)
+    problem = eh.Prices().problem(features, group, label)
+    traced = eh.faircsc.frontier(problem, eh.Stumps(), "fpr", sample, [0.0, 0.1])
+    curve, picture = traced.result().figures
+    assert sorted(round(cost, 12) for _, cost in picture.reached) == [0.2, 0.8]
+    assert not any(curve.lines[0].y)
 
 
 def test_behind_an_oracle_the_region_is_swept():

@@ -27,7 +27,7 @@ import click
 from evenhand.cli import show
 from evenhand.cli.options import FOLDER, NATURAL, ColumnOptions, json_options
 from evenhand.cli.problem import TableProblem, table_problem
-from evenhand.cli.solved import IN_SAMPLE, optimality, solved
+from evenhand.cli.solved import optimality, solved
 from evenhand.cli.telling import print_result
 from evenhand.errors import EvenhandError
 
@@ -196,17 +196,20 @@ def show_answer(out: "Console", task: TableProblem, solution: "FairSolution") ->
 
 def show_price(out: "Console", task: TableProblem, traced: "Frontier", path: Path) -> Path | None:
     """The cost of fairness over a few limits, and the picture; without matplotlib there is none."""
-    from evenhand.cli.frontier import draw, show_frontier
+    from evenhand.cli.frontier import told
+    from evenhand.media import save
 
     out.print(show.heading("3. And other limits?"))
     some = [i for i, limit in enumerate(traced.limits) if round(float(limit) * 1000) % 50 == 0]
     few = replace(
         traced, limits=traced.limits[some], solutions=tuple(traced.solutions[i] for i in some)
     )
-    show_frontier(out, task, few)
-    out.print(f"\n[dim]{IN_SAMPLE}[/dim]\n")
+    whole = told(task, traced)
+    tables = told(task, few).tables[:1]
+    print_result(replace(whole, facts={}, tables=tables, policy=()), out)
+    out.print()
     try:
-        draw(task, traced, path)
+        save(whole, path)
     except EvenhandError as error:
         out.print(f"No picture: {error}\n", markup=False)
         return None

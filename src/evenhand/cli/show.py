@@ -195,14 +195,6 @@ def per_person(task: TableProblem, cost: float) -> float:
     return cost / len(task.sample)
 
 
-def money(task: TableProblem, cost: float) -> str:
-    """A total cost in print, per person: four decimals of an error rate, five digits of a price."""
-    each = per_person(task, cost)
-    if not task.priced:
-        return f"{round(each, 4) + 0.0:.4f}"  # never -0.0000
-    return f"{each:,.0f}" if abs(each) >= 1000 else f"{each:.5g}"
-
-
 def measured_rates(task: TableProblem, solution: "FairSolution") -> dict[str, dict[Group, float]]:
     """{symbol: {group: rate}} for every rate that the table lets us estimate."""
     measured: dict[str, dict[Group, float]] = {}

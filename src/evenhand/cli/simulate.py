@@ -4,7 +4,7 @@ played, which `evenhand compare` shares.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,18 +21,25 @@ from evenhand.cli.options import (
     json_options,
     rates_option,
 )
-from evenhand.contracts import Environment, Policy
+from evenhand.contracts import Environment, Hypothesis, Policy
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
 from evenhand.findings import ROUNDING
+from evenhand.policies import Mixture
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from evenhand.contracts import Learner
     from evenhand.simulation import Engine, Run
     from evenhand.simulation.named import Setting
 
 PARTS = 2
 """How many rules of a mixture are named in the table."""
+SHORT = 36
+"""Letters of a rule in a table at most; a longer one gets a number there."""
+LONG = 220
+"""Letters after which a rule is cut below the table."""
 
 
 @dataclass(frozen=True)
@@ -245,10 +252,53 @@ def command(
         click.echo(f"\nFigure: {figure}")
 
 
+@dataclass
+class RuleBook:
+    """Short names for rules whose description is long: "rule 1", "rule 2", ... in order of
+    appearance.
+    """
+
+    names: Sequence[str]
+    numbered: list[Hypothesis] = field(default_factory=list)
+
+    def short(self, rule: Hypothesis) -> str:
+        """The description, or its number."""
+        text = rule.describe(self.names)
+        if len(text) <= SHORT:
+            return text
+        places = (i for i, one in enumerate(self.numbered) if one is rule or one == rule)
+        place = next(places, len(self.numbered))
+        if place == len(self.numbered):
+            self.numbered.append(rule)
+        return f"rule {place + 1}"
+
+    def mixture(self, policy: Policy, most: int | None = None) -> str:
+        """ "0.73 credit_score >= 612 + 0.27 accept all applicants", the heaviest rules of a
+        mixture; a policy that is none in its own words.
+        """
+        if not isinstance(policy, Mixture):
+            return policy.describe(self.names)
+        parts = sorted(
+            zip(policy.weights, policy.hypotheses, strict=True), key=lambda part: -part[0]
+        )
+        if len(parts) == 1:
+            return self.short(parts[0][1])
+        named = [f"{weight:.2f} {self.short(rule)}" for weight, rule in parts[:most]]
+        more = len(parts) - len(named)
+        return " + ".join([*named, *([f"{more} more"] if more else [])])
+
+    def show(self, out: "Console") -> None:
+        """What the numbers stand for; very long rules are cut."""
+        from rich.text import Text
+
+        for place, hypothesis in enumerate(self.numbered, 1):
+            rule = hypothesis.describe(self.names)
+            cut = rule if len(rule) <= LONG else rule[:LONG] + " ..."
+            out.print(Text(f"  rule {place}: {cut}"))
+
+
 def show_run(play: Play, learner: str, run: "Run[Learner]") -> None:
     """The table of epochs and what it comes to; an exploration of many epochs is one row."""
-    from evenhand.cli.frontier import RuleBook
-
     out = show.console()
     rules = RuleBook(play.columns)
     numbers = (">true gap", ">loss", ">regret so far", ">accepted")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,16 +20,36 @@ from evenhand.faircsc.oracle import (
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.named import ClassLike, as_class
+from evenhand.media import Told
+from evenhand.result import (
+    Amount,
+    Cell,
+    Column,
+    Curves,
+    Line,
+    Point,
+    Points,
+    Result,
+    Table,
+    column,
+    shown,
+)
 from evenhand.shares import require_limit
-from evenhand.shown import BAND, INK, MUTED_INK, Brief, Cell, Shown
-from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
+from evenhand.shown import Brief
+from evenhand.words import CostSensitiveProblem, FloatArray, Group, LabelledSample
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+CHOSEN_ON_THEM = (
+    "These figures are measured on the people that the mixtures were chosen on. They are not "
+    "certified for the population: on new people the gap may be larger."
+)
+ALIKE = 1e-9
+"""Costs that differ by this share of the largest one differ by rounding."""
+ROWS = 40
+"""So many limits are shown to people."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Frontier(Shown, Brief):
+class Frontier(Told, Brief):
     """What each limit costs, and the region of (gap, cost) that mixtures reach.
 
     Parameters
@@ -44,6 +64,12 @@ class Frontier(Shown, Brief):
         The points (gap, cost) of accepting all applicants and of rejecting all applicants.
     exact : bool
         Whether the region is the whole one (an exact class) or what a heuristic oracle found of it.
+    people : float
+        How many people the costs are summed over.
+    rate : str
+        The name of the rate whose gap is limited.
+    groups : tuple
+        The two groups; a gap is the rate of the second minus the rate of the first.
 
     See Also
     --------
@@ -60,11 +86,11 @@ class Frontier(Shown, Brief):
     >>> traced = frontier(problem, eh.Stumps(), rate, sample, [0.0, 0.25, 1.0])
     >>> traced.costs.tolist(), traced.price_of_fairness.tolist()
     ([2.0, 1.5, 1.0], [1.0, 0.5, 0.0])
-    >>> traced.to_frame().round(2)
-       limit  cost  price_of_fairness   gap  rules_mixed
-    0   0.00   2.0                1.0  0.00            1
-    1   0.25   1.5                0.5  0.25            2
-    2   1.00   1.0                0.0  0.50            1
+    >>> traced.to_frame()[["limit", "cost", "price_of_fairness", "gap", "rules_mixed"]].round(4)
+       limit    cost  price_of_fairness   gap  rules_mixed
+    0   0.00  0.2500             0.1250  0.00            1
+    1   0.25  0.1875             0.0625  0.25            2
+    2   1.00  0.1250             0.0000  0.50            1
     """
 
     limits: FloatArray
@@ -72,6 +98,11 @@ class Frontier(Shown, Brief):
     region: FloatArray
     constants: FloatArray
     exact: bool
+    people: float
+    rate: str
+    groups: tuple[Group, Group]
+
+    ALSO: ClassVar = ("costs", "price_of_fairness")
 
     @property
     def costs(self) -> FloatArray:
@@ -83,28 +114,178 @@ class Frontier(Shown, Brief):
         """What each limit costs beyond the cheapest unconstrained mixture known."""
         return self.costs - min(float(self.costs.min()), float(self.region[:, 1].min()))
 
-    def _headline(self) -> str:
-        kind = "exact" if self.exact else "as far as the oracle found it"
-        return f"What a limit costs: {len(self.limits)} limits ({kind})"
+    def at(self, limit: float) -> int:
+        """The place of the limit of the grid that is nearest to `limit`."""
+        return int(np.argmin(np.abs(self.limits - limit)))
 
-    def _columns(self) -> dict[str, Sequence[Cell]]:
-        return {
-            "limit": self.limits.tolist(),
-            "cost": self.costs.tolist(),
-            "price_of_fairness": self.price_of_fairness.tolist(),
-            "gap": [float(np.abs(solution.gaps).max()) for solution in self.solutions],
-            "rules_mixed": [solution.support_size for solution in self.solutions],
-        }
+    def result(
+        self,
+        limit: float | None = None,
+        names: Sequence[str] | None = None,
+        free: float | None = None,
+    ) -> Result:
+        """What is said of the limits; costs are those per person.
 
-    def _draw(self, axes: "Axes") -> None:
-        hull = np.concatenate([self.region, self.region[:1]])
-        axes.fill(hull[:, 0], hull[:, 1], color=BAND, label="what mixtures reach")
-        axes.plot(*self.constants.T, "o", color=MUTED_INK, label="accept all, reject all")
-        cheapest = [solution.gaps[0] for solution in self.solutions]  # signed, as the region is
-        axes.plot(cheapest, self.costs, color=INK, linewidth=2, label="cheapest at each limit")
-        axes.set_xlabel("gap (rate of the second group minus rate of the first)")
-        axes.set_ylabel("cost")
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")
+        Parameters
+        ----------
+        limit : float, optional
+            The limit whose mixture is given in words; one of the grid.
+        names : sequence of str, optional
+            The names of the columns.
+        free : float, optional
+            What a person costs without a limit, where that was found by another search. By default
+            it is the least cost that is known here.
+
+        Returns
+        -------
+        Result
+            The tables "limits" and "mixtures".
+        """
+        costs = self.costs / self.people
+        extra = self.price_of_fairness if free is None else self.costs - free * self.people
+        return _told(self, limit, names, costs, np.maximum(extra, 0.0) / self.people)
+
+
+def _told(
+    record: Frontier,
+    limit: float | None,
+    names: Sequence[str] | None,
+    costs: FloatArray,
+    extra: FloatArray,
+) -> Result:
+    accept_all, reject_all = (float(cost) for cost in record.constants[:, 1] / record.people)
+    facts: dict[str, Cell] = {
+        "people": record.people,
+        "cost, accepting all applicants": Amount(accept_all, "cost"),
+        "cost, rejecting all applicants": Amount(reject_all, "cost"),
+    }
+    policy: tuple[str, ...] = ()
+    if limit is not None:
+        chosen = record.solutions[record.at(limit)]
+        policy = (f"Within a limit of {limit:g}:", *chosen.policy.describe(names).splitlines())
+    return Result(
+        kind="frontier",
+        title="What a limit costs",
+        record=record,
+        answer=_answer(record, limit, costs, extra),
+        facts=facts,
+        tables=(_limits(record, costs, extra), _mixtures(record, names)),
+        figures=(_curve(record, extra), _region(record, limit, costs)),
+        policy=policy,
+        beware=(CHOSEN_ON_THEM,),
+    )
+
+
+def _answer(
+    record: Frontier, limit: float | None, costs: FloatArray, extra: FloatArray
+) -> tuple[str, ...]:
+    told = []
+    if limit is not None:
+        price = shown(float(extra[record.at(limit)]), "cost")
+        told.append(
+            f"A limit of {limit:g} on the gap in {record.rate} costs {price} per person beyond "
+            "having none."
+        )
+    changes = np.flatnonzero(np.abs(np.diff(costs)) > ALIKE * np.abs(costs).max())
+    last = int(changes[-1]) + 1 if len(changes) else 0
+    if last + 1 < len(costs):
+        told.append(f"From a limit of {record.limits[last]:g} on the cost stays the same.")
+    return (*told, _optimality(record))
+
+
+def _optimality(record: Frontier) -> str:
+    """How far from the best mixtures within the limits, in words."""
+    found = [(one.cost, one.lower_bound) for one in record.solutions]
+    if any(lower is None for _, lower in found):
+        return "This class is searched by a heuristic: cheaper mixtures may exist."
+    if all(
+        lower is not None and cost - lower <= ALIKE * max(1.0, abs(cost)) for cost, lower in found
+    ):
+        return (
+            "All are optimal: no mixture of this class within a limit costs less, as the lower "
+            "bounds prove."
+        )
+    return "The lower bounds say how much less a mixture within a limit could cost at most."
+
+
+def _limits(record: Frontier, costs: FloatArray, extra: FloatArray) -> Table:
+    """A row for each limit."""
+    first, second = record.groups
+
+    def bound(place: int) -> float | None:
+        lower = record.solutions[place].lower_bound
+        return None if lower is None else lower / record.people
+
+    return Table.of(
+        "limits",
+        "What a limit costs",
+        range(len(record.limits)),
+        column("limit", "limit", "share", lambda place: float(record.limits[place])),
+        column("cost", "cost per person", "cost", lambda place: float(costs[place])),
+        column(
+            "price_of_fairness", "price of fairness", "extra", lambda place: float(extra[place])
+        ),
+        column("gap", "gap", "difference", lambda at: float(record.solutions[at].gaps[0])),
+        column("lower_bound", "lower bound", "cost", bound),
+        column("rules_mixed", "rules mixed", "count", lambda at: record.solutions[at].support_size),
+        column(
+            "oracle_calls", "oracle calls", "count", lambda at: record.solutions[at].oracle_calls
+        ),
+        note=f"Gap: {record.rate} of {second} minus that of {first}. Price of fairness: what a "
+        "person costs beyond the cheapest rule without a limit.",
+        most=ROWS,
+    )
+
+
+def _mixtures(record: Frontier, names: Sequence[str] | None) -> Table:
+    """The rules of each limit with their weights, for programs."""
+    rows: list[tuple[Cell, ...]] = [
+        (float(limit), float(weight), rule.describe(names))
+        for limit, solution in zip(record.limits, record.solutions, strict=True)
+        for weight, rule in zip(solution.policy.weights, solution.policy.hypotheses, strict=True)
+    ]
+    columns = Column("limit", "limit", "share"), Column("weight", "weight", "weight")
+    return Table(
+        "mixtures",
+        "The mixtures within each limit",
+        (*columns, Column("rule", "rule")),
+        tuple(rows),
+        most=0,
+    )
+
+
+def _curve(record: Frontier, extra: FloatArray) -> Curves:
+    return Curves(
+        "What a limit costs",
+        f"limit on the gap in {record.rate}",
+        "cost per person beyond no limit",
+        record.limits.tolist(),
+        (Line("the cheapest mixture that was found within each limit", extra.tolist()),),
+    )
+
+
+def _region(record: Frontier, limit: float | None, costs: FloatArray) -> Points:
+    """Figure 1 of the paper, with costs in place of accuracy."""
+    region = record.region / (1.0, record.people)
+    constants = record.constants / (1.0, record.people)
+    known = [
+        ("the cheapest, whatever its gap", *region[np.argmin(region[:, 1])]),
+        ("accept all applicants", *constants[0]),
+        ("reject all applicants", *constants[1]),
+    ]
+    if limit is not None:
+        place = record.at(limit)
+        name = f"the cheapest within {limit:g}"
+        known.insert(1, (name, record.solutions[place].gaps[0], costs[place]))
+    first, second = record.groups
+    return Points(
+        "What mixtures reach" if record.exact else "What mixtures reach, as far as found",
+        f"gap in {record.rate}: {second} minus {first}",
+        "cost per person",
+        tuple(Point(name, float(gap), float(cost)) for name, gap, cost in known),
+        note="Shaded: the gaps and costs of all mixtures.",
+        reached=tuple((float(gap), float(cost)) for gap, cost in region),
+    )
 
 
 def frontier(
@@ -192,7 +373,18 @@ def frontier(
     tick = (lambda: None) if progress is None else lambda: progress(next(steps))
     trace = _exact if rules.exact else _pooled
     solutions, points, constants = trace(fair, problem, grid, directions, tick)
-    return Frontier(grid, solutions, convex_hull(points), constants, rules.exact)
+    first, second = fair.constraints.groups
+    counted = len(sample) == len(problem.features)  # then the costs are those of its people
+    return Frontier(
+        grid,
+        solutions,
+        convex_hull(points),
+        constants,
+        rules.exact,
+        float(sample.weight.sum() if counted else len(problem.features)),
+        fair.constraints.rates[0].name,
+        (first, second),
+    )
 
 
 Tick = Callable[[], None]
@@ -227,16 +419,16 @@ def _pooled(
     """
     pricer, scale = fair.pricer(problem.acceptance_cost)
     known = Answers.of(pricer)
-    for column in _sweep(pricer, directions, tick):
-        known.pool.add(column)
+    for found in _sweep(pricer, directions, tick):
+        known.pool.add(found)
     for limit in np.quantile(grid, (0.0, 0.5, 1.0)):
         walk_pool(pricer, known, float(limit), HEURISTIC_CALLS)
         tick()
     free = known.best(np.inf)  # the region reaches down to the cheapest rule that was met
     walks = [known.best(require_limit(float(limit))) for limit in grid]
     for walk in (free, *walks):
-        for column in walk.columns:
-            known.pool.add(column)
+        for found in walk.columns:
+            known.pool.add(found)
     cheapest = unlimited(pricer, known, walks)
     units = (scale, problem.rejection_total)
     solutions = [fair.solution(walk, cheapest, units, pricer.calls) for walk in walks]
@@ -245,9 +437,7 @@ def _pooled(
 
 
 def _place(columns: list[RuleColumn], problem: CostSensitiveProblem, scale: float) -> FloatArray:
-    return np.array(
-        [[column.gaps[0], problem.rejection_total + scale * column.cost] for column in columns]
-    )
+    return np.array([[one.gaps[0], problem.rejection_total + scale * one.cost] for one in columns])
 
 
 def _sweep(price: Price, directions: int, tick: Tick) -> list[RuleColumn]:

@@ -10,9 +10,9 @@ costs and rates from different data.
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from evenhand.hypotheses.named import ClassLike, as_class
 from evenhand.policies import Mixture
 from evenhand.schema import Schema
 from evenhand.shares import require_limit
-from evenhand.shown import Brief
+from evenhand.shown import Brief, plain
 from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, LabelledSample, as_people
 
 Method = Literal["column-generation", "saddle-point"]
@@ -177,6 +177,17 @@ class FairSolution(Brief):
     def support_size(self) -> int:
         """How many hypotheses the mixture has."""
         return len(self.policy.weights)
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as plain JSON.
+
+        Returns
+        -------
+        dict
+            The fields without `evaluate`.
+        """
+        figures = (one.name for one in fields(self) if one.name != "evaluate")
+        return {name: plain(getattr(self, name)) for name in figures}
 
 
 @dataclass(frozen=True, eq=False)

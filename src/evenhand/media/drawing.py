@@ -35,7 +35,7 @@ INK = "#1b1f24"
 MUTED = "#5c636b"
 RULE = "#d9dce0"
 ALARM = "#c4400c"
-PLAIN: "dict[RcKeyType, Any]" = {
+STYLE: "dict[RcKeyType, Any]" = {
     "font.size": 10.5,
     "legend.frameon": False,
     "legend.fontsize": 9.5,
@@ -44,10 +44,6 @@ PLAIN: "dict[RcKeyType, Any]" = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "grid.linewidth": 0.6,
-}
-"""What the figures of all modules share."""
-STYLE: "dict[RcKeyType, Any]" = {
-    **PLAIN,
     "axes.titlesize": 11.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",

@@ -160,13 +160,16 @@ def _draw_curves(figure: Curves, axes: "Axes") -> None:
 
 
 def _draw_points(figure: Points, axes: "Axes") -> None:
-    seen = [*figure.faded, *((one.x, one.y) for one in figure.points)]
+    seen = [*figure.faded, *figure.reached, *((one.x, one.y) for one in figure.points)]
     xs = [x for x, _ in seen] + [x for one in figure.points for x in one.across or ()]
     ys = [y for _, y in seen] + [y for one in figure.points for y in one.along or ()]
     ys += [] if figure.highest is None else [figure.highest]
     if figure.joined:
         line = sorted((one.x, one.y) for one in figure.points)
         axes.plot(*zip(*line, strict=True), color=MUTED, linewidth=1.2, zorder=1)
+    if figure.reached:
+        x, y = zip(*figure.reached, strict=True)
+        axes.fill(x, y, facecolor=LOOKS["certified"].colour, alpha=0.16, edgecolor=MUTED, zorder=0)
     if figure.faded:
         x, y = zip(*figure.faded, strict=True)
         axes.plot(x, y, "o", color=MUTED, markersize=4, alpha=0.55)

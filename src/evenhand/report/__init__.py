@@ -5,7 +5,6 @@ matplotlib and jinja2 are imported when one is made (the extra `plots`).
 
 from evenhand.media.drawing import save_figure
 from evenhand.report.pages import Report, StudyReport, page, study_page
-from evenhand.report.region import draw_region
 from evenhand.report.run_figures import (
     certified_figure,
     certified_run_figure,
@@ -22,7 +21,6 @@ __all__ = [
     "certified_figure",
     "certified_run_figure",
     "certified_runs",
-    "draw_region",
     "gap_figure",
     "in_sample_figure",
     "page",
