@@ -6,6 +6,7 @@ prices were.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from evenhand.contracts import Json, Params, Policy
@@ -213,8 +214,6 @@ class PolicyFile:
             `PolicyFile.from_json` reads it; `policy_from_json(document["policy"])` the policy
             alone.
         """
-        from evenhand import __version__
-
         known = {
             "limit": self.limit,
             "missing": None if self.missing is None else list(self.missing),
@@ -222,7 +221,7 @@ class PolicyFile:
             "certificate": None if self.certificate is None else self.certificate.to_json(),
         }
         return {
-            "evenhand": __version__,
+            "evenhand": version("evenhand"),
             "policy": self.policy.to_json(),
             "in_words": self.policy.describe(self.columns).splitlines(),
             "columns": list(self.names),
