@@ -339,11 +339,16 @@ def describe(source: str | Path, **meaning: Any) -> Description:
     --------
     >>> describe("adult", group="race").group
     'race'
+    >>> describe("acs-employment", features=("predicted_probability",)).leave_out
+    ('id', 'year', 'prediction', 'DEAR', 'DEYE', 'DREM')
     """
     given = given_fields(str(source), meaning)
     own = own_description(source, given.get("group"))
     if own is not None:
-        return replace(own, **given)
+        # A feature that the caller names is one, whatever the table itself leaves out.
+        named = given.get("features", ())
+        left_out = tuple(one for one in own.leave_out if one not in named)
+        return replace(own, **{"leave_out": left_out, **given})
     require_meaning(f"{source}, a file of rows,", given)
     return Description(Path(source), **given)
 
