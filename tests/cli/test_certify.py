@@ -156,3 +156,17 @@ def test_a_constant_is_not_handed_over_without_a_word(run, tmp_path):
     assert json.loads(policy.read_text())["note"].startswith(nothing)
     tested = run("test", policy, crowd(tmp_path / "others.csv", seed=3))
     assert nothing in words_of(tested.output)
+
+
+@pytest.mark.parametrize("command", ["test", "certify"])
+def test_which_rate_a_policy_file_limits_is_not_guessed(run, lending, others, tmp_path, command):
+    policy = tmp_path / "policy.json"
+    run("solve", lending, *LENDING, "--limit", "0.2", "--save", policy)
+    document = json.loads(policy.read_text())
+    del document["limited_rates"]
+    policy.write_text(json.dumps(document))
+    silent = run(command, policy, others, "--gate")
+    assert silent.exit_code == 2
+    assert "does not say which rate" in silent.output
+    assert "--rate" in silent.output
+    assert run(command, policy, others, "--rate", "fpr").exit_code == 0

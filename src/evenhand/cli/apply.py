@@ -394,9 +394,18 @@ def test(
     leave(verdict)
 
 
+def limited_by(file: "PolicyFile") -> tuple[str, ...]:
+    """The symbols of the rates that a policy file limits; which they are is never guessed."""
+    if not file.limited_rates:
+        raise InvalidInput(
+            f"{file.source} does not say which rate it limits.", hint="add --rate.", argument="rate"
+        )
+    return file.limited_rates
+
+
 def judged_by(file: "PolicyFile", measured: "Measurement") -> "Measurement":
     """The measurement of a policy, whose gate judges the rates that the policy file limits."""
-    limited = file.limited_rates
+    limited = limited_by(file)
     rates = tuple(replace(rate, asked=rate.symbol in limited) for rate in measured.rates)
     return replace(measured, rates=rates)
 

@@ -133,7 +133,7 @@ def command(
 
     With --gate the exit code is about the policy as it is: 0 within, 1 above, 3 not shown.
     """
-    from evenhand.cli.apply import read_people
+    from evenhand.cli.apply import limited_by, read_people
     from evenhand.evaluation import PolicyFile
     from evenhand.table_certificate import certify
 
@@ -155,11 +155,8 @@ def command(
     )
     if limit is None:
         limit = 0.05 if file.limit is None else file.limit
-    asked = rates or tuple(name for name in RATES if RATES[name].symbol in file.limited_rates)
-    if not asked:
-        raise InvalidInput(
-            f"{policy} does not say which rate it limits.", hint="add --rate.", argument="rate"
-        )
+    symbols = () if rates else limited_by(file)
+    asked = rates or tuple(name for name in RATES if RATES[name].symbol in symbols)
     opened = gating.open(delta, data, policy)
     prices = file.prices or (1.0, 1.0)
     found = certify(
